@@ -1,0 +1,3 @@
+module jepsentest.invalid/testnode
+
+go 1.26.0

@@ -1,28 +1,36 @@
 package exec
 
-// findDeadlock looks for tasks that wait for one another in a circle, and fails the wait of
-// one of them.
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// breakDeadlock looks for tasks that wait for one another in a circle, and fails the wait of
+// one of them. It tells whether there was one.
 //
 // It has work to do only when every function that was started is parked and none wants its
 // slot back: as long as something runs, a circle harms no one but itself, and when all comes
 // to rest it is found. So the search costs a busy pool nothing, and one at rest time linear
-// in the tasks waited for. The youngest waiting task of the circle is chosen, so that the
-// outcome does not depend on the order in which the waits began.
+// in the tasks waited for (but for sorting those that wait). It goes by age and chooses the
+// youngest waiting task of the circle, so that the outcome does not depend on the order in
+// which the waits began.
 //
 // A circle through another executor is not seen, nor is one through a goroutine that is not
 // a task's.
-func (st *state) findDeadlock() {
+func (st *state) breakDeadlock() bool {
 	if st.free < st.size || len(st.queue) > 0 || len(st.executing) == 0 {
-		return
+		return false
 	}
 	seen := make(map[*task]bool) // true while on the path, false once exhausted
-	for s := range st.executing {
+	byAge := func(a, b *seat) int { return cmp.Compare(a.id, b.id) }
+	for _, s := range slices.SortedFunc(maps.Keys(st.executing), byAge) {
 		if victim := findCircle(s.task, seen); victim != nil {
-			st.emit(effect{kind: announce, done: victim.doomed})
-			victim.doomed, victim.awaits = nil, nil
-			return
+			st.wake(victim, doomed)
+			return true
 		}
 	}
+	return false
 }
 
 // findCircle searches depth first from a task along what keeps tasks from being done. It

@@ -10,9 +10,13 @@ import (
 //
 // The pool's invariant: the number of seats with holds set plus the number of free slots is
 // the pool's size, and a function runs only while its seat holds a slot. A function in Wait
-// is not running; park and unpark keep the invariant around it. The pool stays live because
-// a slot is only ever held by a function that makes progress on its own: whoever waits for
-// a task has let go.
+// is not running. The pool stays live because a slot is only ever held by a function that
+// makes progress on its own: whoever waits for a task has let go.
+//
+// A seat is in one of five situations: queued to start (in the queue, granted nil), holding,
+// parked (awaits and granted set), queued to resume (in the queue, granted set), or over
+// (task nil). What ends a wait is decided under the lock, by the change that ends it; that
+// change also queues the seat, so it competes for the slots that change frees, at its age.
 type seat struct {
 	id   uint64
 	name string
@@ -26,11 +30,20 @@ type seat struct {
 	endContext context.CancelCauseFunc
 
 	holds   bool
-	granted chan struct{} // not nil while queued to resume; closed when it holds a slot
-
-	awaits *task         // what its function waits for, nil if it does not
-	doomed chan struct{} // not nil while it awaits; closed if that can never end
+	awaits  *task         // what its function waits for, while parked
+	granted chan struct{} // made by park; closed when it holds a slot again
+	why     reason        // why the wait ended; set before granted is closed
 }
+
+// reason is why the wait of a task's function ended.
+type reason uint8
+
+const (
+	finished  reason = iota // what it waited for is done or cancelled
+	gaveUp                  // its context ended
+	cancelled               // so did that of the task: it was cancelled, or it returned
+	doomed                  // what it waits for can never be done
+)
 
 type seatKey struct{}
 
@@ -51,28 +64,59 @@ func (t *task) wait(ctx context.Context) error {
 		return t.outcome()
 	default:
 	}
-	reason := ctx.Err
-	var doomed <-chan struct{} // never, outside a task
-	if s := seatOf(ctx); s != nil {
-		doomed = s.x.park(s, t)
-		defer s.x.unpark(s)
+	if ctx.Err() != nil { // not worth giving up a slot for
+		return t.unfinished(ctx.Err())
 	}
+	s := seatOf(ctx)
+	if s == nil {
+		return t.waitWithoutSeat(ctx)
+	}
+	granted := s.x.park(s, t)
+	if granted == nil {
+		return t.waitWithoutSeat(ctx)
+	}
+	var foreign <-chan struct{} // another executor does not know of this one's seats
+	if t.x != s.x {
+		foreign = t.done
+	}
+	select {
+	case <-granted:
+	case <-foreign:
+		s.x.wake(s, finished)
+	case <-ctx.Done():
+		s.x.wake(s, gaveUp)
+	}
+	// Not cut short by ctx: to return without a slot would run more functions than the pool
+	// has slots.
+	<-granted
+	switch s.why {
+	case finished:
+		return t.outcome()
+	case doomed:
+		return t.unfinished(ErrDeadlock)
+	case cancelled:
+		return t.unfinished(context.Canceled)
+	default:
+		return t.unfinished(ctx.Err())
+	}
+}
+
+// waitWithoutSeat is wait outside of tasks.
+func (t *task) waitWithoutSeat(ctx context.Context) error {
 	select {
 	case <-t.done:
 		return t.outcome()
-	case <-doomed:
-		reason = func() error { return ErrDeadlock }
 	case <-ctx.Done():
 	}
 	select {
 	case <-t.done: // a result that is there is worth more than the reason to give up
 		return t.outcome()
 	default:
-		return fmt.Errorf("wait for task %d %q: %w", t.id, t.name, reason())
+		return t.unfinished(ctx.Err())
 	}
 }
 
-// outcome is the error of a task whose done is closed.
+// outcome is the error of a task that is known to be finished.
 func (t *task) outcome() error {
 	if t.state == Cancelled {
 		return fmt.Errorf("task %d %q: %w", t.id, t.name, ErrCancelled)
@@ -80,70 +124,97 @@ func (t *task) outcome() error {
 	return t.err
 }
 
-// park gives up a seat's slot while its function waits for t. The channel it returns is
-// closed if t can never be done.
+func (t *task) unfinished(why error) error {
+	return fmt.Errorf("wait for task %d %q: %w", t.id, t.name, why)
+}
+
 func (x *Executor) park(s *seat, t *task) <-chan struct{} {
 	x.mu.Lock()
 	defer x.unlockAndApply()
 	return x.st.park(s, t)
 }
 
-func (st *state) park(s *seat, t *task) <-chan struct{} {
-	if s.task == nil { // a context that outlived its function
-		return nil
-	}
-	doomed := make(chan struct{})
-	if s.task == t { // a circle of one needs no search
-		st.emit(effect{kind: announce, done: doomed})
-		return doomed
-	}
-	s.awaits, s.doomed = t, doomed
-	st.vacate(s)
-	st.dispatch()
-	return doomed
-}
-
-// unpark returns once a parked seat holds a slot again. It queues by the task's age, ahead
-// of everything created later, in particular of what the task itself created. It is not cut
-// short by a context: to return without a slot would run more functions than the pool has.
-func (x *Executor) unpark(s *seat) {
-	if granted := x.requeue(s); granted != nil {
-		<-granted
-	}
-}
-
-func (x *Executor) requeue(s *seat) <-chan struct{} {
+func (x *Executor) wake(s *seat, why reason) {
 	x.mu.Lock()
 	defer x.unlockAndApply()
-	return x.st.requeue(s)
+	x.st.wake(s, why)
+	x.st.dispatch()
 }
 
-// requeue queues a parked seat. It returns nil if there is nothing to wait for, as when the
-// context was used by two goroutines and the other one has the slot, or the function has
-// returned.
-func (st *state) requeue(s *seat) <-chan struct{} {
-	s.awaits, s.doomed = nil, nil
-	if s.task == nil || s.holds {
+// park gives up a seat's slot while its function waits for t. The channel it returns is
+// closed once the wait is over and the seat holds a slot again. It is nil if the seat has no
+// slot to give up: because its function returned and only the context is left, or because a
+// second goroutine uses the context.
+func (st *state) park(s *seat, t *task) <-chan struct{} {
+	if !s.holds {
 		return nil
 	}
-	if s.granted == nil {
-		s.granted = make(chan struct{})
-		st.push(s)
+	granted := make(chan struct{})
+	switch {
+	case t.x == s.x && (t.state == Done || t.state == Cancelled):
+		s.why = finished // since wait looked, or about to be announced
+	case t == s.task:
+		s.why = doomed // a circle of one needs no search
+	default:
+		s.awaits, s.granted = t, granted
+		if t.x == s.x {
+			if t.waiters == nil {
+				t.waiters = make(map[*seat]struct{})
+			}
+			t.waiters[s] = struct{}{}
+		}
+		s.holds = false
+		st.free++
+		st.dispatch()
+		return granted
 	}
-	granted := s.granted
-	st.dispatch()
+	st.emit(effect{kind: announce, done: granted})
 	return granted
 }
 
-// vacate frees the slot a seat holds, or ends its claim to one.
-func (st *state) vacate(s *seat) {
-	if s.holds {
+// wake ends the wait of a parked seat: it is queued for a slot, ahead of everything created
+// later than its task, in particular of what the task itself created. It does nothing for a
+// seat that is not parked, whose wait has ended before.
+func (st *state) wake(s *seat, why reason) {
+	if s.awaits == nil {
+		return
+	}
+	st.unregister(s)
+	s.why = why
+	st.push(s)
+}
+
+// wakeAll ends the waits for a task that is finished.
+func (st *state) wakeAll(t *task) {
+	for s := range t.waiters {
+		st.wake(s, finished)
+	}
+	t.waiters = nil
+}
+
+func (st *state) unregister(s *seat) {
+	if s.awaits.x == s.x {
+		delete(s.awaits.waiters, s)
+	}
+	s.awaits = nil
+}
+
+// leave ends a seat whose function has returned. It may be parked or queued by a goroutine
+// that uses the context behind the function's back, which must not be left hanging.
+func (st *state) leave(s *seat) {
+	s.task = nil // a context that outlives the task does not keep its result
+	delete(st.executing, s)
+	switch {
+	case s.holds:
 		s.holds = false
 		st.free++
-	}
-	if s.granted != nil {
+		return
+	case s.awaits != nil:
+		st.unregister(s)
+		s.why = cancelled
+	default:
 		st.remove(s)
-		st.emit(effect{kind: announce, done: s.granted})
-		s.granted = nil
 	}
+	st.emit(effect{kind: announce, done: s.granted})
+	s.granted = nil
 }

@@ -51,8 +51,9 @@ type task struct {
 	// linked to its dependents unless this task is cancelled. A Pending task has missing > 0
 	// or is queued for a slot.
 	missing    int
-	dependents *edge // those of Pending tasks; empty once Done
-	seat       *seat // set once queued
+	dependents *edge              // those of Pending tasks; empty once Done
+	seat       *seat              // set once queued
+	waiters    map[*seat]struct{} // parked until this task is finished; empty from then on
 }
 
 // edge is a dependency of a task on another. It is an element of a doubly linked list of the
@@ -206,6 +207,7 @@ func (st *state) resolve(t *task, value any, err error) {
 	t.state, t.value, t.err = Done, value, err
 	t.release()
 	st.emit(effect{kind: announce, done: t.done})
+	st.wakeAll(t)
 	for e := t.dependents; e != nil; e = t.dependents {
 		e.unlink()
 		if e.to.missing--; e.to.missing == 0 {
@@ -217,6 +219,19 @@ func (st *state) resolve(t *task, value any, err error) {
 // dispatch hands free slots to the oldest seats that want one. It is called once at the end
 // of every change, so a transaction starts nothing before it is committed.
 func (st *state) dispatch() {
+	st.grant()
+	for st.breakDeadlock() {
+		st.grant()
+	}
+	if st.pending == 0 && len(st.executing) == 0 {
+		for _, ch := range st.idlers {
+			st.emit(effect{kind: announce, done: ch})
+		}
+		st.idlers = nil
+	}
+}
+
+func (st *state) grant() {
 	for st.free > 0 && len(st.queue) > 0 {
 		s := heap.Pop(&st.queue).(*seat)
 		st.free--
@@ -229,13 +244,6 @@ func (st *state) dispatch() {
 		st.pending--
 		st.begin(s)
 	}
-	if st.pending == 0 && len(st.executing) == 0 {
-		for _, ch := range st.idlers {
-			st.emit(effect{kind: announce, done: ch})
-		}
-		st.idlers = nil
-	}
-	st.findDeadlock()
 }
 
 // begin moves what a function needs from its task to its seat, whose worker takes it from
@@ -263,9 +271,7 @@ func (st *state) begin(s *seat) {
 // result is dropped.
 func (st *state) end(s *seat, value any, err error) {
 	t := s.task
-	s.task = nil // a context that outlives the task does not keep its result
-	delete(st.executing, s)
-	st.vacate(s)
+	st.leave(s)
 	if t.state == Running {
 		if err != nil {
 			value = nil

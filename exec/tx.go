@@ -129,12 +129,20 @@ func (st *state) cancel(t *task, undo *journal) {
 func (st *state) commit(undo journal) {
 	for _, c := range undo {
 		switch c.kind {
-		case cancelledRunning:
-			st.emit(effect{kind: endContext, seat: c.t.seat})
-			st.emit(effect{kind: announce, done: c.t.done})
 		case cancelledPending:
 			c.t.release()
+			fallthrough
+		case cancelledRunning:
 			st.emit(effect{kind: announce, done: c.t.done})
+			st.wakeAll(c.t)
+		}
+	}
+	// Contexts end last: a function that waits for a task, and is cancelled together with
+	// it, finds that the task was cancelled, whatever the order in the transaction.
+	for _, c := range undo {
+		if c.kind == cancelledRunning {
+			st.wake(c.t.seat, cancelled)
+			st.emit(effect{kind: endContext, seat: c.t.seat})
 		}
 	}
 	st.dispatch()

@@ -95,7 +95,7 @@ func (d *docker) prepare(ctx context.Context) ([]Peer, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	nw, err := tcnetwork.New(ctx, tcnetwork.WithLabels(maps.Clone(d.labels)))
+	nw, err := d.createNetwork(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("create the private network: %w", err)
 	}
@@ -141,8 +141,8 @@ func (d *docker) startHolder(ctx context.Context, name string, n *dockerNode, im
 		return err
 	}
 	n.holder = c
-	if _, err := d.engine.client.ContainerStart(ctx, c, client.ContainerStartOptions{}); err != nil {
-		return fmt.Errorf("start: %w", err)
+	if err := d.firstStart(ctx, c); err != nil {
+		return err
 	}
 	info, err := d.engine.client.ContainerInspect(ctx, c, client.ContainerInspectOptions{})
 	if err != nil {
@@ -205,7 +205,39 @@ func (d *docker) launch(ctx context.Context, name string, command []string) erro
 	n.mu.Lock()
 	n.database = c
 	n.mu.Unlock()
-	if _, err := d.engine.client.ContainerStart(ctx, c, client.ContainerStartOptions{}); err != nil {
+	return d.firstStart(ctx, c)
+}
+
+// createTimeout bounds one creation on the engine, in place of the caller's context.
+const createTimeout = time.Minute
+
+// creating is the context for one creation. It does not end with ctx: a request that is cut off
+// leaves it open whether the engine completes it, perhaps after everything else was removed.
+// Creations are short, so what has begun is let finish, and nothing new is begun.
+func creating(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
+	return ctx, cancel, nil
+}
+
+func (d *docker) createNetwork(ctx context.Context) (*testcontainers.DockerNetwork, error) {
+	ctx, cancel, err := creating(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	return tcnetwork.New(ctx, tcnetwork.WithLabels(maps.Clone(d.labels)))
+}
+
+func (d *docker) firstStart(ctx context.Context, id string) error {
+	ctx, cancel, err := creating(ctx)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	if _, err := d.engine.client.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
 	return nil
@@ -214,6 +246,11 @@ func (d *docker) launch(ctx context.Context, name string, command []string) erro
 // create creates one container of a node, with the labels by which it is removed, whatever
 // becomes of this process.
 func (d *docker) create(ctx context.Context, node, suffix string, req testcontainers.ContainerRequest) (id string, err error) {
+	ctx, cancel, err := creating(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer cancel()
 	req.Name = "jepsentest-" + d.id + "-" + node + suffix
 	req.Labels = maps.Clone(d.labels)
 	req.Labels[labelNode] = node

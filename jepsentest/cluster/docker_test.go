@@ -373,3 +373,28 @@ func TestTwoClustersAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// removeRun removes what a test has kept on purpose.
+func removeRun(t testing.TB, run string) {
+	c := engineClient(t)
+	ctx := context.Background()
+	f := make(client.Filters).Add("label", "org.jepsentest.run="+run)
+	containers, err := c.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: f})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, x := range containers.Items {
+		if _, err := c.ContainerRemove(ctx, x.ID, client.ContainerRemoveOptions{Force: true}); err != nil {
+			t.Error(err)
+		}
+	}
+	networks, err := c.NetworkList(ctx, client.NetworkListOptions{Filters: f})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, x := range networks.Items {
+		if _, err := c.NetworkRemove(ctx, x.ID, client.NetworkRemoveOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -35,6 +35,9 @@ var setUp sync.Once
 
 // connect finds the engine. Its errors wrap ErrNoEngine and say what was tried.
 func connect(ctx context.Context) (*engine, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err // whether an engine answers is not known
+	}
 	if err := probe(ctx); err != nil {
 		return nil, err
 	}
@@ -56,11 +59,15 @@ func connect(ctx context.Context) (*engine, error) {
 		return nil, noEngine("the default sockets", err)
 	}
 	e := &engine{provider: provider, client: provider.Client()}
-	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	given := ctx
+	ctx, cancel := context.WithTimeout(given, pingTimeout)
 	defer cancel()
 	v, err := e.client.ServerVersion(ctx, client.ServerVersionOptions{})
 	if err != nil {
 		e.close()
+		if given.Err() != nil {
+			return nil, given.Err()
+		}
 		return nil, noEngine(e.client.DaemonHost(), err)
 	}
 	if v.Os != "linux" {

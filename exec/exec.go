@@ -32,10 +32,12 @@
 //   - An error or a panic is the task's result. Its dependents do not run and have the same
 //     result, except one made by [Catch].
 //   - Cancelling a task cancels everything that depends on it. Waiting for a cancelled task
-//     returns [ErrCancelled]; it never blocks.
+//     returns [ErrCancelled], and never blocks for ever.
 //   - A task's inputs are released before its function runs, and a finished task is known
 //     only to those who hold its handle or have yet to use its result. A long chain
 //     therefore holds one result at a time, not all of them.
+//   - Tasks that wait for one another in a circle are told so, with [ErrDeadlock], once
+//     nothing else runs.
 //   - An idle executor has no goroutines.
 //
 // # Structure
@@ -44,7 +46,8 @@
 // neither goroutines nor channels; it appends what must happen to a log of effects, which
 // is applied after the lock is released. Creating, cancelling, starting and finishing a
 // task cost O(log n) for n tasks ready to run, plus O(1) for every dependency and every
-// dependent concerned.
+// dependent concerned. When every function that was started waits, and only then, a search
+// for circles costs time linear in the tasks waited for.
 package exec
 
 import (

@@ -217,6 +217,10 @@ func TestDeadlocksAreErrors(t *testing.T) {
 						t.Errorf("%s: got %v", task.Name(), err)
 					}
 				}
+				// The youngest of those that wait was told; the others have its error.
+				if _, err := a.Wait(t.Context()); err.Error() != `wait for task 3 "c": deadlock` {
+					t.Errorf("a: got %v", err)
+				}
 				late := must(exec.Go(x, "drain", func(ctx context.Context) (int, error) { return 0, x.Drain(ctx) }))
 				if _, err := late.Wait(t.Context()); !errors.Is(err, exec.ErrDeadlock) {
 					t.Errorf("drain in a task: got %v", err)

@@ -59,8 +59,9 @@ func (t *Task[T]) Cancel() (cancelled int) {
 // Within a task's function, Wait must be given the context of that function or one derived
 // from it, and be called on the function's own goroutine. It gives the function's slot to
 // other tasks while it blocks, and has one again when it returns; it may have to wait for
-// that, whether or not ctx has ended. A wait that can never end, because the task waited
-// for depends on the waiting one, returns an error that wraps [ErrDeadlock].
+// that, whether or not ctx has ended. Once nothing else runs, a wait that can never end,
+// because the task waited for cannot finish before the waiting one, returns an error that
+// wraps [ErrDeadlock]. A circle through another executor is not noticed.
 func (t *Task[T]) Wait(ctx context.Context) (T, error) {
 	if err := t.task.wait(ctx); err != nil {
 		var zero T

@@ -124,6 +124,7 @@ func (b goBinary) build(ctx context.Context, goos, goarch string, log func(strin
 	if _, err := os.Stat(p.file); err == nil {
 		return p, nil
 	}
+	log("image: building %s %s from source; about a minute the first time", b.spec.Name, src.version)
 	if src.dir == "" {
 		dir, err := b.generate(ctx, src.version)
 		if err != nil {
@@ -132,7 +133,6 @@ func (b goBinary) build(ctx context.Context, goos, goarch string, log func(strin
 		defer os.RemoveAll(dir)
 		src.dir = dir
 	}
-	log("image: building %s %s from source; about a minute the first time", b.spec.Name, src.version)
 	if err := goBuild(ctx, src.dir, src.mod, goos, goarch, ".", p.file); err != nil {
 		return program{}, fmt.Errorf("build %s %s: %w", b.spec.Module, src.version, err)
 	}

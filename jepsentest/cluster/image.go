@@ -13,9 +13,36 @@ import (
 type Image interface {
 	// String says what the image is, for log messages.
 	String() string
+	// validate says what is wrong with the description.
+	validate() error
 	// resolve makes the image available on the engine and returns the name it has there.
 	// It logs which image was used and everything that takes long.
 	resolve(ctx context.Context, e *engine, log func(string, ...any)) (ref string, err error)
+}
+
+// Prepare makes everything available that Start needs of images: image itself, and the holder. A
+// Start that follows has nothing to build or pull. It returns the name that the image has on the
+// engine. log receives progress; nil drops it.
+func Prepare(ctx context.Context, image Image, log func(format string, args ...any)) (ref string, err error) {
+	if log == nil {
+		log = func(string, ...any) {}
+	}
+	fail := func(err error) (string, error) { return "", fmt.Errorf("prepare image %s: %w", image, err) }
+	if err := image.validate(); err != nil {
+		return fail(err)
+	}
+	e, err := connect(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	defer e.close()
+	if ref, err = image.resolve(ctx, e, log); err != nil {
+		return fail(err)
+	}
+	if _, err = resolveHolder(ctx, e, log); err != nil {
+		return fail(fmt.Errorf("holder: %w", err))
+	}
+	return ref, nil
 }
 
 // Registry is an image by its reference, "quay.io/coreos/etcd:v3.6.12". It is pulled if the
@@ -76,10 +103,8 @@ func (f firstOf) validate() error {
 		if img == nil {
 			return errors.New("FirstOf has an image that is nil")
 		}
-		if v, ok := img.(interface{ validate() error }); ok {
-			if err := v.validate(); err != nil {
-				return err
-			}
+		if err := img.validate(); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -55,7 +55,8 @@ type Spec struct {
 	Ports []int
 	// Publish is the host address on which ports are published. The zero value is
 	// 127.0.0.1, which nobody outside the machine can reach; that is what one wants, unless
-	// the engine runs on another machine.
+	// the engine runs on another machine: then whoever reaches that address can reach the
+	// database and the switches of its faults.
 	Publish netip.Addr
 
 	// Ready returns nil once a node serves clients. It is called again and again until it
@@ -139,10 +140,8 @@ func (s Spec) Validate() error {
 			return fmt.Errorf("spec: port %d is named twice", p)
 		}
 	}
-	if v, ok := s.Image.(interface{ validate() error }); ok {
-		if err := v.validate(); err != nil {
-			return fmt.Errorf("spec: %w", err)
-		}
+	if err := s.Image.validate(); err != nil {
+		return fmt.Errorf("spec: %w", err)
 	}
 	return nil
 }

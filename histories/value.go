@@ -141,6 +141,11 @@ func Tuple(key, value Value) Value {
 	return Value{num: 2, ref: tupleRef(&[2]Value{key, value})}
 }
 
+// TupleOf is [Tuple] without the allocation: it makes a pair of a key and a
+// value that shares the memory of kv. It lets a reader place the tuples of a
+// whole chunk in one piece of memory.
+func TupleOf(kv *[2]Value) Value { return Value{num: 2, ref: tupleRef(kv)} }
+
 // Tagged makes a value with a tag.
 func Tagged(tag string, v Value) Value { return Value{ref: &tagged{tag, v}} }
 

@@ -1,0 +1,215 @@
+package store
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jepsentest/go/histories"
+)
+
+// decoded is a chunk as far as it has been decoded. It is never changed: to
+// add columns, a new one is made that shares those that are there.
+type decoded struct {
+	histories.Chunk
+	pairs []int32 // see decodeWho; with ColProcess
+	links []link
+	size  int64 // bytes of memory
+}
+
+// chunkCell is the place of a chunk in the cache. Whoever needs columns that
+// are missing decodes them under the lock, so that no column is decoded twice
+// because two wanted it at once.
+type chunkCell struct {
+	mu  sync.Mutex
+	now atomic.Pointer[decoded]
+}
+
+// columnOf tells which column holds a field.
+var columnOf = [...]struct {
+	field  histories.Columns
+	column columnID
+}{
+	{histories.ColType, colType},
+	{histories.ColPhase, colPhase},
+	{histories.ColProcess, colWho},
+	{histories.ColTime, colTime},
+	{histories.ColF, colF},
+	{histories.ColIndex, colIndex},
+	{histories.ColError, colError},
+	{histories.ColExtra, colExtra},
+	{histories.ColValue, colValue},
+}
+
+// chunk returns chunk i with at least the given columns.
+func (f *File) chunk(i int, cols histories.Columns) (*decoded, error) {
+	e, err := f.entry(i)
+	if err != nil {
+		return nil, err
+	}
+	if cols.Has(histories.ColProcess) {
+		cols |= histories.ColType // without which processes cannot be decoded
+	}
+	cols &= histories.AllColumns
+	it := f.cache.get(cacheKey{f.ident, e.off}, func() any { return new(chunkCell) })
+	cell, ok := it.value.(*chunkCell)
+	if !ok {
+		return nil, f.damaged(fmt.Errorf("%w: a chunk where a directory node is", ErrCorrupt), e.off, fmt.Sprintf("chunk %d", i))
+	}
+	if d := cell.now.Load(); d != nil && d.Have.Has(cols) {
+		return d, nil
+	}
+	cell.mu.Lock()
+	defer cell.mu.Unlock()
+	old := cell.now.Load()
+	if old != nil && old.Have.Has(cols) {
+		return old, nil
+	}
+	d := new(decoded)
+	if old != nil {
+		*d = *old
+	} else {
+		d.Number, d.First = i, e.first
+		d.SetLen(e.n)
+	}
+	before := d.size
+	size := f.state.Load().size
+	if err := f.decode(d, e, cols&^d.Have, size); err != nil {
+		return nil, fmt.Errorf("read history: %w", withPath(err, f.path))
+	}
+	cell.now.Store(d)
+	f.cache.grow(it, d.size-before+int64(cellOverhead))
+	return d, nil
+}
+
+// cellOverhead is about what a chunk takes in the cache besides its columns.
+const cellOverhead = 512
+
+// scratch is memory that decoding needs and gives back.
+type scratch struct {
+	read   []byte
+	raw    []byte
+	values valueDecoder
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// decode adds the missing columns to d. Columns that lie next to each other
+// are read at once.
+func (f *File) decode(d *decoded, e *entry, missing histories.Columns, size int64) error {
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	for i := 0; i < len(columnOf); {
+		run := i
+		var length int64
+		for run < len(columnOf) && (missing.Has(columnOf[run].field) || run > i && e.lens[columnOf[run].column] == 0) {
+			length += int64(e.lens[columnOf[run].column])
+			run++
+		}
+		if run == i {
+			i++
+			continue
+		}
+		start, _ := e.column(columnOf[i].column)
+		buf, err := readRaw(f.dev, size, start.off, length, s.read)
+		if err != nil {
+			return corruptAt(err, start.off, fmt.Sprintf("%v column of chunk %d", columnOf[i].column, d.Number))
+		}
+		s.read = buf
+		for off := start.off; i < run; i++ {
+			c := columnOf[i]
+			n := int(e.lens[c.column])
+			if missing.Has(c.field) {
+				if err := d.add(f, s, e, c.column, buf[:n:n], off); err != nil {
+					return corruptAt(err, off, fmt.Sprintf("%v column of chunk %d", c.column, d.Number))
+				}
+				d.Have |= c.field
+			}
+			buf, off = buf[n:], off+int64(n)
+		}
+	}
+	return nil
+}
+
+// add decodes one column from its block, which is empty if it is absent.
+func (d *decoded) add(f *File, s *scratch, e *entry, c columnID, block []byte, off int64) error {
+	n := d.Len()
+	if len(block) == 0 {
+		switch c {
+		case colPhase, colError, colExtra:
+			return nil
+		case colIndex:
+			if e.dense {
+				return nil
+			}
+		}
+		return fmt.Errorf("%w: there is none", ErrCorrupt)
+	}
+	h, stored, err := openBlock(block, off, blockColumn)
+	if err != nil {
+		return err
+	}
+	if c == colError || c == colExtra {
+		s.raw = nil // these always refer to the encoded bytes
+	}
+	data, err := decompress(s.raw, h, stored)
+	if err != nil {
+		return err
+	}
+	if h.codec != codecRaw {
+		s.raw = data
+	}
+	keep := false // whether something refers to data
+	switch c {
+	case colType:
+		d.Type = make([]histories.Type, n)
+		d.size += int64(n)
+		err = decodeTypes(data, d.Type)
+	case colPhase:
+		d.Phase = make([]histories.Phase, n)
+		d.size += int64(n)
+		err = decodePhases(data, d.Phase)
+	case colWho:
+		d.Process, d.pairs = make([]histories.Process, n), make([]int32, n)
+		d.size += int64(n) * 12
+		d.links, err = decodeWho(data, d.First, d.Type, d.Process, d.pairs)
+	case colTime:
+		d.Time = make([]time.Duration, n)
+		d.size += int64(n) * 8
+		err = decodeTimes(data, d.Time)
+	case colF:
+		d.F = make([]uint32, n)
+		d.size += int64(n) * 4
+		d.Fs, err = decodeFs(data, d.F)
+	case colIndex:
+		d.Index = make([]int64, n)
+		d.size += int64(n) * 8
+		err = decodeDiffs(data, d.Index)
+	case colError:
+		d.Error, keep = make([]histories.Value, n), true
+		d.size += int64(n*sizeValue + len(data)*decodedFactor)
+		err = decodeErrors(data, f.opts.Codecs, d.Error)
+	case colExtra:
+		d.Extra, keep = make([][]histories.Field, n), true
+		d.size += int64(n*sizeValue + len(data)*decodedFactor)
+		err = decodeExtra(data, f.opts.Codecs, d.Extra)
+	case colValue:
+		d.Value = make([]histories.Value, n)
+		v := &s.values
+		v.codecs = f.opts.Codecs
+		err = v.column(data, d.Value)
+		keep = v.usesText
+		d.size += int64(n*sizeValue + v.taken())
+		if keep {
+			d.size += int64(len(data))
+		}
+		v.release()
+	}
+	if keep && h.codec == codecRaw {
+		s.read = nil
+	} else if keep {
+		s.raw = nil
+	}
+	return err
+}

@@ -1,0 +1,119 @@
+package store
+
+import (
+	"fmt"
+	"io"
+)
+
+// job is what the sealer does in one commit, in this order: it seals a chunk,
+// if there is one, makes a change to the root, if there is one, and replies.
+type job struct {
+	chunk  *chunkEncoder
+	change func(*packer, *root)
+	reply  chan error
+}
+
+// seal is the goroutine that writes. It commits all jobs that are waiting at
+// once, so that a slow disk costs fewer and larger commits, not more time.
+// After an error it only empties the queue, so that nobody waits for ever.
+func (w *Writer) seal() {
+	defer close(w.done)
+	var batch []job
+	for j := range w.jobs {
+		batch = append(batch[:0], j)
+	more:
+		for len(batch) < cap(w.jobs) {
+			select {
+			case j, ok := <-w.jobs:
+				if !ok {
+					break more
+				}
+				batch = append(batch, j)
+			default:
+				break more
+			}
+		}
+		if w.failure.Load() == nil {
+			if err := w.sealer.commit(batch); err != nil {
+				err = fmt.Errorf("write history: %w; %d operations are safe in %s", err, w.Sealed(), w.path)
+				w.failure.Store(&err)
+			}
+		}
+		var err error
+		if p := w.failure.Load(); p != nil {
+			err = *p
+		} else {
+			w.sealed.Store(w.sealer.root.ops)
+		}
+		for _, j := range batch {
+			if j.chunk != nil {
+				w.free <- j.chunk
+			}
+			if j.reply != nil {
+				j.reply <- err
+			}
+		}
+		clear(batch)
+	}
+}
+
+// sealer commits to a log.
+//
+// Invariant: root is durable and in its slot; end is at or after the end of
+// everything that it refers to.
+type sealer struct {
+	dev  device
+	end  int64 // where the next block will stand
+	root root
+	dir  directory
+	pack packer
+}
+
+// commit makes the jobs durable, all or none. After an error the log must not
+// be written to any more: what the device did is unknown.
+func (s *sealer) commit(jobs []job) error {
+	p := &s.pack
+	p.base, p.out, p.on = s.end, p.out[:0], true
+	r := s.root // a copy, which counts only once it is durable
+	grew := false
+	for _, j := range jobs {
+		if e := j.chunk; e != nil {
+			d := e.finish(p, r.chunks)
+			s.dir.add(p, r.chunks, d)
+			r.chunks, r.ops, r.dense = r.chunks+1, d.end(), r.dense && d.dense
+			grew = true
+		}
+		if j.change != nil {
+			j.change(p, &r)
+		}
+	}
+	if grew {
+		r.dir, r.height = s.dir.flush(p)
+	}
+	r.seq++
+	r.at = p.add(blockRoot, r.append(nil))
+
+	if err := s.write(p.out, p.base); err != nil {
+		return err
+	}
+	if err := s.dev.Sync(); err != nil {
+		return fmt.Errorf("sync: %w", err)
+	}
+	// Everything that the root refers to is durable: flip.
+	if err := s.write(slot{r.seq, r.at}.encode(), slotOffset(r.seq)); err != nil {
+		return err
+	}
+	if err := s.dev.Sync(); err != nil {
+		return fmt.Errorf("sync: %w", err)
+	}
+	s.root, s.end = r, p.end()
+	return nil
+}
+
+func (s *sealer) write(b []byte, off int64) error {
+	n, err := s.dev.WriteAt(b, off)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	return err
+}

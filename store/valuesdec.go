@@ -1,0 +1,502 @@
+package store
+
+import (
+	"encoding/binary"
+	"math"
+	"unsafe"
+
+	"github.com/jepsentest/go/histories"
+)
+
+// slab hands out parts of one allocation. What does not fit is malformed: the
+// encoder said how much there would be.
+type slab[T any] struct{ free []T }
+
+func (s *slab[T]) take(c *cursor, n int) []T {
+	if n < 0 || n > len(s.free) {
+		c.fail("more elements than announced")
+		return nil
+	}
+	out := s.free[:n:n]
+	s.free = s.free[n:]
+	return out
+}
+
+// valueDecoder decodes values. The strings and binary data that it returns
+// share the memory of the encoded bytes; everything else stands in slabs.
+type valueDecoder struct {
+	cursor
+	codecs []Codec
+
+	// loose makes every list an allocation of its own, which is how values
+	// outside a column are decoded: nobody counted their elements.
+	loose   bool
+	budget  int // bytes that loose values may still take
+	mops    slab[histories.Mop]
+	vals    slab[histories.Value]
+	entries slab[histories.Entry]
+	ints    slab[int64]
+
+	memory   int  // bytes of all slabs of the column
+	usesText bool // whether a value shares the memory of the encoded bytes
+
+	// The state of the column: see valueEncoder.
+	keys   []decodedKey
+	chains []decodedChain
+	live   int
+	solo   int32
+	keyOf  []uint32 // by micro-operation
+	mopAt  []int32  // by operation: its first micro-operation, or -1
+}
+
+type decodedKey struct {
+	value histories.Value
+	chain int32
+	last  int64
+}
+
+// decodedChain is a chain's memory, of its final length, and how much of it
+// has been decoded.
+type decodedChain struct {
+	elems []int64
+	n     int
+}
+
+// decodePlain decodes one value that stands alone, up to the end of data.
+func decodePlain(data []byte, codecs []Codec) (histories.Value, error) {
+	d := valueDecoder{cursor: cursor{b: data}, codecs: codecs, loose: true, budget: maxDecoded}
+	v := d.plain(0)
+	return v, d.finish()
+}
+
+// take returns n elements: of the slab, or new ones that are within budget.
+func take[T any](d *valueDecoder, s *slab[T], n int) []T {
+	if !d.loose {
+		return s.take(&d.cursor, n)
+	}
+	var t T
+	if d.budget -= n * int(unsafe.Sizeof(t)); d.budget < 0 {
+		d.fail("value takes too much memory")
+		return nil
+	}
+	return make([]T, n)
+}
+
+func (d *valueDecoder) text() string {
+	b := d.bytes(d.count(1))
+	if len(b) > 0 {
+		d.usesText = true
+	}
+	return unsafe.String(unsafe.SliceData(b), len(b))
+}
+
+func (d *valueDecoder) plain(depth int) histories.Value {
+	tag := d.byte()
+	if tag >= tagSmall && tag <= tagSmall+smallMax-smallMin {
+		return histories.Int(int64(tag) - tagSmall + smallMin)
+	}
+	if depth > maxDepth+1 {
+		d.fail("nested too deeply")
+		return histories.Value{}
+	}
+	switch tag {
+	case tagNil:
+		return histories.Value{}
+	case tagFalse, tagTrue:
+		return histories.Bool(tag == tagTrue)
+	case tagInt:
+		return histories.Int(d.int())
+	case tagFloat:
+		if b := d.bytes(8); b != nil {
+			return histories.Float(math.Float64frombits(binary.LittleEndian.Uint64(b)))
+		}
+	case tagString:
+		return histories.String(d.text())
+	case tagKeyword:
+		return histories.Keyword(d.text())
+	case tagBytes:
+		b := d.bytes(d.count(1))
+		d.usesText = true
+		return histories.Bytes(b)
+	case tagList:
+		return histories.List(d.all(depth)...)
+	case tagSet:
+		return histories.SetOf(d.all(depth)...)
+	case tagInts:
+		is := take(d, &d.ints, d.count(1))
+		d.diffs(0, is)
+		return histories.Ints(is...)
+	case tagMap:
+		entries := take(d, &d.entries, d.count(2))
+		for i := range entries {
+			if d.bad != "" {
+				break
+			}
+			entries[i].Key = d.plain(depth + 1)
+			entries[i].Value = d.plain(depth + 1)
+		}
+		return histories.MapOf(entries...)
+	case tagTxn:
+		mops := take(d, &d.mops, d.count(3))
+		for i := range mops {
+			if d.bad != "" {
+				break
+			}
+			mops[i] = histories.Mop{Kind: d.mopKind(), Key: d.plain(depth + 1), Value: d.plain(depth + 1)}
+		}
+		return histories.Txn(mops...)
+	case tagTuple:
+		return d.tuple(d.plain(depth+1), d.plain(depth+1))
+	case tagTagged:
+		return histories.Tagged(d.text(), d.plain(depth+1))
+	case tagCustom:
+		return d.custom()
+	}
+	d.fail("unknown tag")
+	return histories.Value{}
+}
+
+// tuple makes a tuple. Its two values stand in the slab, if there is one.
+func (d *valueDecoder) tuple(key, value histories.Value) histories.Value {
+	p := take(d, &d.vals, 2)
+	if len(p) < 2 {
+		return histories.Value{}
+	}
+	p[0], p[1] = key, value
+	return histories.TupleOf((*[2]histories.Value)(p))
+}
+
+func (d *valueDecoder) mopKind() histories.MopKind {
+	k := histories.MopKind(d.byte())
+	if !k.Valid() {
+		d.fail("unknown micro-operation")
+	}
+	return k
+}
+
+func (d *valueDecoder) all(depth int) []histories.Value {
+	vs := take(d, &d.vals, d.count(1))
+	for i := range vs {
+		if d.bad != "" {
+			break
+		}
+		vs[i] = d.plain(depth + 1)
+	}
+	return vs
+}
+
+// diffs decodes a run of integers, each as the difference to the one before.
+func (d *valueDecoder) diffs(last int64, out []int64) {
+	b, pos := d.b, d.pos
+	for i := range out {
+		if pos < len(b) && b[pos] < 0x80 {
+			last += unzigzag(uint64(b[pos]))
+			pos++
+		} else {
+			d.pos = pos
+			last += unzigzag(d.slowUint())
+			if pos = d.pos; d.bad != "" {
+				return
+			}
+		}
+		out[i] = last
+	}
+	d.pos = pos
+}
+
+func (d *valueDecoder) custom() histories.Value {
+	name := d.text()
+	data := d.bytes(d.count(1))
+	if d.bad != "" {
+		return histories.Value{}
+	}
+	for i := range d.codecs {
+		if d.codecs[i].name == name {
+			v, err := d.codecs[i].decode(data)
+			if err != nil {
+				d.fail("codec " + name + ": " + err.Error())
+			}
+			return histories.Custom(v)
+		}
+	}
+	d.usesText = true
+	return histories.Tagged(name, histories.Bytes(data))
+}
+
+// column decodes the values of n operations into out.
+func (d *valueDecoder) column(data []byte, out []histories.Value) error {
+	if err := d.open(data, len(out)); err != nil {
+		return err
+	}
+	for i := range out {
+		out[i] = d.next(i, out)
+		if d.bad != "" {
+			break
+		}
+	}
+	return d.finish()
+}
+
+// open reads the trailer and allocates what it announces.
+func (d *valueDecoder) open(data []byte, n int) error {
+	c := cursor{b: data}
+	if len(data) < 4 {
+		c.fail("ends early")
+		return c.err()
+	}
+	end := len(data) - 4
+	size := int64(binary.LittleEndian.Uint32(data[end:]))
+	if size > int64(end) {
+		c.fail("trailer longer than the column")
+		return c.err()
+	}
+	stream := end - int(size)
+	c = cursor{b: data[stream:end]}
+	var num [6]int
+	for i := range num {
+		num[i] = int(c.upTo(maxDecoded))
+	}
+	mops, vals, entries, ints, keys, chains := num[0], num[1], num[2], num[3], num[4], num[5]
+	// Every key and every chain takes a byte of the stream at least.
+	if keys > stream || chains > stream || chains > c.left() {
+		c.fail("impossible counts")
+	}
+	if err := c.err(); err != nil {
+		return err
+	}
+	d.chains = growTo(d.chains, chains)
+	total := 0
+	for i := range d.chains {
+		l := int(c.upTo(uint64(stream)))
+		total += l
+		d.chains[i] = decodedChain{n: l} // the memory follows
+		if total > stream {
+			c.fail("chains longer than the column")
+		}
+		if c.bad != "" {
+			break
+		}
+	}
+	d.memory = mops*sizeMop + vals*sizeValue + entries*sizeEntry + (ints+total)*8
+	if d.memory > maxDecoded {
+		c.fail("column takes too much memory")
+	}
+	if err := c.finish(); err != nil {
+		return err
+	}
+	elems := make([]int64, total)
+	for i := range d.chains {
+		l := d.chains[i].n
+		d.chains[i] = decodedChain{elems: elems[:l:l]}
+		elems = elems[l:]
+	}
+	d.mops.free = make([]histories.Mop, mops)
+	d.vals.free = make([]histories.Value, vals)
+	d.entries.free = make([]histories.Entry, entries)
+	d.ints.free = make([]int64, ints)
+	d.keys = growTo(d.keys, keys)[:0]
+	d.keyOf = growTo(d.keyOf, mops)[:0]
+	d.mopAt = growTo(d.mopAt, n)[:0]
+	d.cursor = cursor{b: data[:stream]}
+	d.live, d.solo, d.usesText, d.loose = 0, -1, false, false
+	return nil
+}
+
+// taken returns the bytes of memory that the values of the column take.
+func (d *valueDecoder) taken() int { return d.memory }
+
+// release forgets what was handed out, so that a decoder that waits for its
+// next use does not keep it alive.
+func (d *valueDecoder) release() {
+	d.cursor, d.codecs = cursor{}, nil
+	d.mops.free, d.vals.free, d.entries.free, d.ints.free = nil, nil, nil, nil
+	clear(d.chains)
+	clear(d.keys[:cap(d.keys)])
+}
+
+func growTo[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// next decodes the value of operation i.
+func (d *valueDecoder) next(i int, out []histories.Value) histories.Value {
+	tag := d.byte()
+	at := int32(-1)
+	var v histories.Value
+	switch {
+	case tag >= tagLikeNear:
+		at = int32(len(d.keyOf))
+		v = d.like(i, int(tag-tagLikeNear)+1, out)
+	case tag == tagLike:
+		at = int32(len(d.keyOf))
+		v = d.like(i, int(d.upTo(maxChunkOps)), out)
+	case tag >= tagColTxn && tag <= tagColTxn+15:
+		at = int32(len(d.keyOf))
+		n := int(tag - tagColTxn)
+		if n == 15 {
+			n = d.count(1)
+		}
+		v = d.txn(n)
+	case tag == tagChain:
+		v = d.chain(&d.solo, d.uint())
+	case tag == tagKeyTuple:
+		_, k, key := d.head()
+		if d.pos < len(d.b) && d.b[d.pos] == tagChain && k != noKey {
+			d.pos++
+			v = d.tuple(key, d.chain(&d.keys[k].chain, d.uint()))
+		} else {
+			v = d.tuple(key, d.plain(0))
+		}
+	default:
+		if d.pos > 0 {
+			d.pos--
+		}
+		v = d.plain(0)
+	}
+	d.mopAt = append(d.mopAt, at)
+	return v
+}
+
+// head decodes the byte that introduces a micro-operation, with its key.
+func (d *valueDecoder) head() (high byte, k uint32, key histories.Value) {
+	b := d.byte()
+	back := int(b & 15)
+	switch back {
+	case keyInline:
+		return b, noKey, d.plain(0)
+	case keyNew:
+		key = d.plain(0)
+		if len(d.keys) == cap(d.keys) {
+			d.fail("more keys than announced")
+			return b, noKey, key
+		}
+		d.keys = append(d.keys, decodedKey{value: key, chain: -1})
+		return b, uint32(len(d.keys) - 1), key
+	case keyFar:
+		back = int(d.upTo(maxDecoded))
+	}
+	if back >= len(d.keys) {
+		d.fail("reference to a key that is not there")
+		return b, noKey, key
+	}
+	k = uint32(len(d.keys) - 1 - back)
+	return b, k, d.keys[k].value
+}
+
+func (d *valueDecoder) txn(n int) histories.Value {
+	mops := d.mops.take(&d.cursor, n)
+	for i := range mops {
+		high, k, key := d.head()
+		m := &mops[i]
+		m.Kind, m.Key = histories.MopKind(high>>6), key
+		switch high >> 4 & 3 {
+		case formNil:
+		case formInt:
+			m.Value = d.since(k)
+		case formCoded:
+			m.Value = d.coded(k)
+		default:
+			d.fail("unknown form of micro-operation")
+		}
+		d.keyOf = append(d.keyOf, k)
+		if d.bad != "" {
+			break
+		}
+	}
+	return histories.Txn(mops...)
+}
+
+// like decodes a transaction like that of the operation back before i, whose
+// nil values are filled in.
+func (d *valueDecoder) like(i, back int, out []histories.Value) histories.Value {
+	j := i - back
+	if back < 1 || j < 0 || d.mopAt[j] < 0 {
+		d.fail("reference to a transaction that is not there")
+		return histories.Value{}
+	}
+	from, _ := out[j].Txn()
+	mops := d.mops.take(&d.cursor, len(from))
+	if mops == nil {
+		return histories.Txn()
+	}
+	copy(mops, from)
+	keys := d.keyOf[d.mopAt[j]:]
+	for x := range mops {
+		k := keys[x]
+		if m := &mops[x]; m.Value.IsNil() {
+			m.Value = d.coded(k)
+		}
+		d.keyOf = append(d.keyOf, k)
+		if d.bad != "" {
+			break
+		}
+	}
+	return histories.Txn(mops...)
+}
+
+func (d *valueDecoder) since(k uint32) histories.Value {
+	if k == noKey {
+		d.fail("difference without a key")
+		return histories.Value{}
+	}
+	last := &d.keys[k].last
+	*last += d.int()
+	return histories.Int(*last)
+}
+
+func (d *valueDecoder) coded(k uint32) histories.Value {
+	code := d.uint()
+	switch code {
+	case codeNil:
+		return histories.Value{}
+	case codeInt:
+		return d.since(k)
+	case codePlain:
+		return d.plain(0)
+	}
+	if k == noKey {
+		d.fail("chain without a key")
+		return histories.Value{}
+	}
+	return d.chain(&d.keys[k].chain, code)
+}
+
+// chain decodes a list that begins a chain or refers to one, of which it may
+// be longer. All lists of a chain share its memory.
+func (d *valueDecoder) chain(at *int32, code uint64) histories.Value {
+	if code == codeFresh {
+		if d.live == len(d.chains) {
+			d.fail("more chains than announced")
+			return histories.Value{}
+		}
+		*at = int32(d.live)
+		d.live++
+	}
+	if *at < 0 || code < codeFresh || code > codeFresh && code < codeChain {
+		d.fail("reference to a chain that is not there")
+		return histories.Value{}
+	}
+	c := &d.chains[*at]
+	var n int64
+	if code == codeFresh {
+		n = int64(d.upTo(uint64(len(c.elems))))
+	} else {
+		n = int64(c.n) + unzigzag(code-codeChain)
+	}
+	if n < 0 || n > int64(len(c.elems)) {
+		d.fail("list longer than its chain")
+		return histories.Value{}
+	}
+	if int(n) > c.n {
+		var last int64
+		if c.n > 0 {
+			last = c.elems[c.n-1]
+		}
+		d.diffs(last, c.elems[c.n:n])
+		c.n = int(n)
+	}
+	return histories.Ints(c.elems[:n:n]...)
+}

@@ -33,10 +33,11 @@ type docker struct {
 	labels map[string]string
 	http   *http.Client // to the holders
 
-	// Set by prepare.
-	image string
-	route route
 	nodes map[string]*dockerNode
+	// Set by prepare, constant afterwards.
+	image      string
+	route      route
+	uncuttable error // why packet filters cannot be programmed here
 }
 
 // dockerNode is a node's two containers.
@@ -175,14 +176,28 @@ func (d *docker) findHolders(ctx context.Context) ([]Peer, error) {
 		n := d.nodes[name]
 		r, err := findRoute(ctx, d.http, candidates, n.place)
 		if err != nil {
-			return nil, fmt.Errorf("node %s: %w", name, err)
+			return nil, fmt.Errorf("node %s: holder: %w", name, errors.Join(d.holderEnd(ctx, n), err))
 		}
 		candidates = []route{r}
 		d.route = r
 		n.client = holder.Client{Base: "http://" + r.addr(n.place, holder.ControlPort), HTTP: d.http}
 		peers[i] = Peer{Name: name, IP: n.place.ip}
 	}
+	// An empty declaration needs all that a cut needs. One node speaks for all: they share a kernel.
+	if _, err := d.nodes[d.spec.Nodes[0]].client.Declare(ctx, nil); err != nil {
+		d.uncuttable = fmt.Errorf("the network between nodes cannot be cut on this engine: it needs nftables in its kernel and NET_ADMIN for containers (%w)", err)
+		d.spec.Log("cluster: %v", d.uncuttable)
+	}
 	return peers, nil
+}
+
+// holderEnd says how a holder that does not answer has ended, if it has.
+func (d *docker) holderEnd(ctx context.Context, n *dockerNode) error {
+	info, err := d.engine.client.ContainerInspect(ctx, n.holder, client.ContainerInspectOptions{})
+	if err != nil || info.Container.State == nil || info.Container.State.Running {
+		return nil
+	}
+	return fmt.Errorf("exited with code %d; %s", info.Container.State.ExitCode, info.Container.State.Error)
 }
 
 func (d *docker) launch(ctx context.Context, name string, command []string) error {
@@ -251,6 +266,12 @@ func (d *docker) create(ctx context.Context, node, suffix string, req testcontai
 		return "", err
 	}
 	defer cancel()
+	if strings.HasPrefix(req.Image, "jepsentest/") {
+		// Made here: a mirror that is configured for testcontainers does not have it. Such a
+		// mirror is not asked for names with a registry; this one is the default, by the
+		// only name of it that testcontainers does not take for none.
+		req.Image = "index.docker.io/" + req.Image
+	}
 	req.Name = "jepsentest-" + d.id + "-" + node + suffix
 	req.Labels = maps.Clone(d.labels)
 	req.Labels[labelNode] = node

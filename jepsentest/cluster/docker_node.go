@@ -66,6 +66,12 @@ func (d *docker) start(ctx context.Context, node string) error {
 		return err
 	}
 	_, err = d.engine.client.ContainerStart(ctx, id, client.ContainerStartOptions{})
+	if err == nil {
+		return nil
+	}
+	if st, errStatus := d.status(ctx, node); errStatus == nil && st.state == Paused {
+		return d.resume(ctx, node)
+	}
 	return err
 }
 
@@ -163,6 +169,12 @@ func (d *docker) listening(ctx context.Context, node string, port int) (bool, er
 }
 
 func (d *docker) isolate(ctx context.Context, node string, from []string) error {
+	if d.uncuttable != nil {
+		if len(from) == 0 {
+			return nil // nothing is cut, for nothing can be
+		}
+		return d.uncuttable
+	}
 	var rules []holder.Rule
 	var want []netip.Addr
 	for _, peer := range from {
@@ -190,7 +202,12 @@ func distinct(addrs []netip.Addr) []netip.Addr {
 	return slices.Compact(addrs)
 }
 
+func (d *docker) cuttable() error { return d.uncuttable }
+
 func (d *docker) dropped(ctx context.Context, node string) (uint64, error) {
+	if d.uncuttable != nil {
+		return 0, nil
+	}
 	st, err := d.nodes[node].client.State(ctx)
 	return st.Dropped, err
 }

@@ -179,6 +179,7 @@ func TestNodesLifeAndNetwork(t *testing.T) {
 	g.Eventually(hears).WithTimeout(10 * time.Second).Should(gomega.Equal("n1<n2 n1<n3 n2<n1 n2<n3 n3<n1 n3<n2"))
 	ctx := t.Context()
 
+	g.Expect(c.CanPartition()).To(gomega.Succeed())
 	t.Run("one-way cut", func(t *testing.T) {
 		g := gomega.NewWithT(t)
 		before, err := c.PartitionCounters(ctx)
@@ -353,6 +354,7 @@ func testLogs(t *testing.T, n *cluster.Node) {
 }
 
 func TestTwoClustersAtOnce(t *testing.T) {
+	t.Parallel()
 	needEngine(t)
 	var wg sync.WaitGroup
 	for range 2 {

@@ -44,7 +44,7 @@ type driver interface {
 
 	// status asks for the node's state.
 	status(ctx context.Context, node string) (status, error)
-	// start starts an exited process. A no-op on a running one.
+	// start starts an exited process and thaws a paused one. A no-op on a running one.
 	start(ctx context.Context, node string) error
 	// kill sends SIGKILL, to a paused process too, and returns once it has ended. The
 	// process executes nothing after kill was called. A no-op on an exited one.
@@ -57,6 +57,8 @@ type driver interface {
 	// logs copies everything that the node ever wrote to stdout and stderr, in order.
 	logs(ctx context.Context, node string, w io.Writer) error
 
+	// cuttable returns nil if isolate is possible here, or says what is missing.
+	cuttable() error
 	// isolate declares the peers whose packets node drops on arrival: these and no others.
 	// It returns once that is in force, and an error if it cannot be shown to be.
 	isolate(ctx context.Context, node string, from []string) error

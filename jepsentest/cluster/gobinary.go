@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // GoBinarySpec says which Go program to build into an image.
@@ -142,23 +144,39 @@ func (b goBinary) build(ctx context.Context, goos, goarch string, log func(strin
 // localVersion stands for the version of a program in development.
 const localVersion = "local"
 
+// localAge is how long programs in development stay in the cache.
+const localAge = 24 * time.Hour
+
 // buildLocal makes the program of Dir's own module. What it is made of is for the go command to
-// know, so it is always asked, and the result identifies itself.
+// know, so it is always asked, and the result is named after its own content.
 func (b goBinary) buildLocal(ctx context.Context, goos, goarch string, _ func(string, ...any)) (program, error) {
-	p := program{
-		file:    filepath.Join(cacheDir(), "bin", fmt.Sprintf("%s-%s-%s-%s", b.spec.Name, localVersion, goos, goarch)),
-		version: localVersion,
-		origin:  b.spec.Dir,
-	}
-	if err := goBuild(ctx, b.spec.Dir, "readonly", goos, goarch, ".", p.file); err != nil {
+	bin := filepath.Join(cacheDir(), "bin")
+	fresh := filepath.Join(bin, fmt.Sprintf("%s-%s-new-%d-%s", b.spec.Name, localVersion, os.Getpid(), rand.Text()))
+	if err := goBuild(ctx, b.spec.Dir, "readonly", goos, goarch, ".", fresh); err != nil {
 		return program{}, fmt.Errorf("build %s: %w", b.spec.Dir, err)
 	}
-	content, err := os.ReadFile(p.file)
+	content, err := os.ReadFile(fresh)
 	if err != nil {
 		return program{}, err
 	}
-	p.hash = hashOf(recipe, b.spec.Name, string(content))
+	p := program{version: localVersion, origin: b.spec.Dir, hash: hashOf(recipe, b.spec.Name, string(content))}
+	p.file = filepath.Join(bin, fmt.Sprintf("%s-%s-%s", b.spec.Name, localVersion, p.hash))
+	if err := os.Rename(fresh, p.file); err != nil {
+		return program{}, err
+	}
+	removeOld(filepath.Join(bin, b.spec.Name+"-"+localVersion+"-*"), localAge)
 	return p, nil
+}
+
+// removeOld removes files that were made longer than age ago. What cannot be removed is tried
+// again the next time.
+func removeOld(pattern string, age time.Duration) {
+	files, _ := filepath.Glob(pattern)
+	for _, f := range files {
+		if info, err := os.Stat(f); err == nil && time.Since(info.ModTime()) > age {
+			_ = os.Remove(f)
+		}
+	}
 }
 
 // source is what a program is built from.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/moby/moby/api/pkg/authconfig"
 	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
 )
 
 // Image is what nodes run: [Registry], [GoBinary], or the [FirstOf] several that can be had.
@@ -68,7 +70,7 @@ func (r registryImage) resolve(ctx context.Context, e *engine, log func(string, 
 	}
 	if !has {
 		log("image: pulling %s", ref)
-		res, err := e.client.ImagePull(ctx, ref, client.ImagePullOptions{})
+		res, err := e.client.ImagePull(ctx, ref, client.ImagePullOptions{RegistryAuth: credentials(ctx, ref)})
 		if err == nil {
 			err = res.Wait(ctx)
 			res.Close()
@@ -79,6 +81,20 @@ func (r registryImage) resolve(ctx context.Context, e *engine, log func(string, 
 	}
 	log("image: using %s", ref)
 	return ref, nil
+}
+
+// credentials are those of the user's Docker configuration for the registry of ref, and "",
+// which means none, where there are none or they cannot be had: the registry then says so.
+func credentials(ctx context.Context, ref string) string {
+	_, auth, err := testcontainers.DockerImageAuth(ctx, ref)
+	if err != nil {
+		return ""
+	}
+	encoded, err := authconfig.Encode(auth)
+	if err != nil {
+		return ""
+	}
+	return encoded
 }
 
 // FirstOf is the first of images that can be had: the others are tried in order, and the log

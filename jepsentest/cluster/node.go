@@ -63,9 +63,6 @@ func (n *Node) Kill(ctx context.Context) error {
 // it if it is paused. It does not wait until the node is ready: see WaitReady. Starting a
 // running node is no error.
 func (n *Node) Start(ctx context.Context) error {
-	if err := n.cluster.driver.resume(ctx, n.name); err != nil {
-		return n.fail("start", err)
-	}
 	return n.fail("start", n.cluster.driver.start(ctx, n.name))
 }
 
@@ -131,6 +128,7 @@ func (n *Node) WaitReady(ctx context.Context) error {
 	spec := n.cluster.spec
 	limited, cancel := context.WithTimeout(ctx, spec.ReadyTimeout)
 	defer cancel()
+	var lack error // what the last look found that was not cut short by the time
 	for {
 		// The state first: a node that has exited will not become ready, and a port
 		// forwarder may answer in its place.
@@ -146,13 +144,16 @@ func (n *Node) WaitReady(ctx context.Context) error {
 				return nil
 			}
 		}
+		if limited.Err() == nil || lack == nil {
+			lack = err
+		}
 		select {
 		case <-time.After(readyPoll):
 		case <-limited.Done():
 			if ctx.Err() != nil {
 				return n.notReady(ctx, fmt.Errorf("was waited for in vain: %w", ctx.Err()))
 			}
-			return n.notReady(ctx, fmt.Errorf("%w within %v", n.unready(err), spec.ReadyTimeout))
+			return n.notReady(ctx, fmt.Errorf("%w within %v", n.unready(lack), spec.ReadyTimeout))
 		}
 	}
 }

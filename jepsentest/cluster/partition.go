@@ -14,6 +14,10 @@ import (
 // nothing.
 type Grudge map[string][]string
 
+// CanPartition returns nil if the network between nodes can be cut here, or says in one sentence
+// what is missing. Where it is not nil, every Partition that cuts something fails with it.
+func (c *Cluster) CanPartition() error { return c.driver.cuttable() }
+
 // Partition makes g the whole state of the network: what it names is cut, everything else is
 // whole, whatever was cut before. Connections that exist are cut like new ones; connections
 // between clients and nodes are not touched. It returns once the cuts are in force, each node's

@@ -15,7 +15,7 @@
 //	err = c.Node("n1").Kill(ctx)                              // SIGKILL; Addr() stays the same
 //	err = c.Node("n1").Start(ctx)                             // the same data, the same address
 //	err = c.Partition(ctx, cluster.Grudge{"n2": {"n1", "n3"}}) // n2 hears nobody, all hear n2
-//	err = c.Heal(ctx)                                         // verified
+//	err = c.Heal(ctx)                                          // verified
 //
 // Guarantees:
 //
@@ -111,7 +111,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.each(ctx, func(ctx context.Context, n *Node) error { return n.WaitReady(ctx) })
+	return c.WaitReady(ctx)
 }
 
 // each calls f for every node in parallel and returns the first error, which ends the context

@@ -1,0 +1,76 @@
+// Command jepsentest works with recorded tests of databases.
+//
+// Exit codes: 0 valid, 1 invalid, 2 unknown, 254 wrong usage, 255 internal error.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+)
+
+// The exit codes.
+const (
+	exitValid    = 0
+	exitInvalid  = 1
+	exitUnknown  = 2
+	exitUsage    = 254
+	exitInternal = 255
+)
+
+// commands are what the program can do.
+type commands struct {
+	Demo demoCommand `cmd:"" help:"Test a simulated database with a bug, and show what a failure looks like."`
+}
+
+// verdict is an error that only carries an exit code: everything has been said.
+type verdict int
+
+func (v verdict) Error() string { return fmt.Sprintf("exit code %d", int(v)) }
+
+// usageError is a mistake in the arguments that only the command itself can see.
+type usageError struct{ error }
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run carries out a command line and returns the exit code.
+func run(args []string, stdout, stderr io.Writer) int {
+	var c commands
+	exit := -1
+	parser, err := kong.New(&c,
+		kong.Name("jepsentest"),
+		kong.Description("Tests of databases: what they recorded, and what it proves."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { exit = code }),
+		kong.BindTo(stdout, (*io.Writer)(nil)),
+	)
+	if err != nil {
+		fmt.Fprintln(stderr, "jepsentest:", err)
+		return exitInternal
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	ctx, err := parser.Parse(args)
+	if exit >= 0 { // --help has been printed
+		return exit
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "jepsentest: %v\nRun \"jepsentest --help\" for what there is.\n", err)
+		return exitUsage
+	}
+	switch err := ctx.Run().(type) {
+	case nil:
+		return exitValid
+	case verdict:
+		return int(err)
+	case usageError:
+		fmt.Fprintln(stderr, "jepsentest:", err)
+		return exitUsage
+	default:
+		fmt.Fprintln(stderr, "jepsentest:", err)
+		return exitInternal
+	}
+}

@@ -1,0 +1,178 @@
+package jepsentest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+	"github.com/onsi/gomega"
+)
+
+// suite is what the specs of this process share.
+var suite struct {
+	sync.Mutex
+	specsLeft int // specs that have not begun yet, and will
+}
+
+// RunSuite runs the Ginkgo specs of a package that tests databases, in place of
+// ginkgo.RunSpecs:
+//
+//	func TestMyDB(t *testing.T) { jepsentest.RunSuite(t, "mydb") }
+//
+// If no label filter is given, specs labelled "long" are left out. Specs are
+// ended before the time limit of go test would kill the process, early enough
+// to heal, save and clean up. A bad JEPSEN_* variable fails the suite at once.
+func RunSuite(t *testing.T, description string) {
+	t.Helper()
+	gomega.RegisterFailHandler(ginkgo.Fail)
+	if _, err := Flags(); err != nil {
+		t.Fatal(err)
+	}
+	sc, rc := ginkgo.GinkgoConfiguration()
+	if sc.LabelFilter == "" {
+		sc.LabelFilter = "!long"
+	}
+	limit := "without a time limit (-timeout 0)"
+	// Ginkgo has a limit of its own, of an hour, that would undercut -timeout 3h.
+	sc.Timeout = 1000 * time.Hour
+	if end, ok := testDeadline(); ok {
+		safe, _ := safeEnd()
+		sc.Timeout = time.Until(safe.Add(end.Sub(safe) / 3))
+		limit = fmt.Sprintf("within go test's time limit of %v", end.Sub(processStart).Round(time.Second))
+	}
+	ginkgo.ReportBeforeSuite(func(r ginkgo.Report) {
+		suite.Lock()
+		suite.specsLeft = r.PreRunStats.SpecsThatWillRun
+		suite.Unlock()
+		announce("%s: %d specs %s", description, r.PreRunStats.SpecsThatWillRun, limit)
+	})
+	ginkgo.ReportBeforeEach(func(r ginkgo.SpecReport) {
+		if !r.State.Is(types.SpecStateSkipped | types.SpecStatePending) {
+			suite.Lock()
+			suite.specsLeft--
+			suite.Unlock()
+		}
+	})
+	ginkgo.RunSpecs(t, description, sc, rc)
+}
+
+// announce tells whoever watches. go test shows it with -v, and when a spec fails.
+func announce(format string, args ...any) {
+	fmt.Fprintf(os.Stdout, "jepsentest: "+format+"\n", args...)
+}
+
+// MainPhase returns for how long the current spec should run its main phase.
+// want is what it would like, which -jepsen.time-limit replaces; overhead is the
+// time it needs besides, to set up, heal, check and clean up. If the time limit
+// of go test leaves too little for all specs, they share what there is; if it
+// leaves too little for this one, the spec is skipped, with the reason.
+func MainPhase(want, overhead time.Duration) time.Duration {
+	ginkgo.GinkgoHelper()
+	opts, err := Flags()
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	if opts.TimeLimit > 0 {
+		want = opts.TimeLimit
+	}
+	suite.Lock()
+	left := suite.specsLeft
+	suite.Unlock()
+	sc, _ := ginkgo.GinkgoConfiguration()
+	b := budget{specsLeft: (left + sc.ParallelTotal - 1) / max(sc.ParallelTotal, 1)}
+	b.specsLeft++ // this one
+	if end, ok := safeEnd(); ok {
+		b.end = end
+	}
+	d, err := b.fit(time.Now(), want, overhead)
+	if err != nil {
+		ginkgo.Skip(err.Error())
+	}
+	if d < want {
+		announce("%s: runs for %v instead of %v, to fit into go test's time limit; -timeout 3h gives each spec its full length",
+			ginkgo.CurrentSpecReport().LeafNodeText, d.Round(time.Second), want)
+	}
+	return d
+}
+
+// RunSpec runs a test as part of a Ginkgo spec: messages go to GinkgoWriter,
+// progress reports (SIGUSR1, --poll-progress-after) say how far it is, and the
+// report of the spec says where the run is stored. It fails the spec if the run
+// has an error, and closes the recording at the end of the spec.
+func RunSpec(ctx ginkgo.SpecContext, t Test) *Recording {
+	ginkgo.GinkgoHelper()
+	if t.Log == nil {
+		t.Log = func(message string) { ginkgo.GinkgoWriter.Println(message) }
+	}
+	if t.Again == nil {
+		t.Again = againCommand
+	}
+	rec, err := Run(ctx, t)
+	if rec != nil {
+		ginkgo.DeferCleanup(rec.Close)
+		ginkgo.AddReportEntry("run", ginkgo.ReportEntryVisibilityAlways, summary{rec})
+		announce("%s: %v in %.1f s, seed %d, stored in %s", rec.Name, rec.Counts, rec.Elapsed.Seconds(), rec.Seed, rec.Dir)
+	}
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	return rec
+}
+
+// summary is what reports say of a run. It is rendered when the report is made,
+// and so has the verdict.
+type summary struct{ rec *Recording }
+
+func (s summary) String() string {
+	s.rec.mu.Lock()
+	defer s.rec.mu.Unlock()
+	verdict := "not checked"
+	if s.rec.results != nil {
+		verdict = s.rec.verdict.String()
+	}
+	return fmt.Sprintf("%s: %s\n%v in %.1f s, seed %d\nstored in %s", s.rec.Name, verdict, s.rec.Counts,
+		s.rec.Elapsed.Seconds(), s.rec.Seed, s.rec.Dir)
+}
+
+// MarshalJSON keeps JUnit and JSON reports small.
+func (s summary) MarshalJSON() ([]byte, error) {
+	s.rec.mu.Lock()
+	defer s.rec.mu.Unlock()
+	return fmt.Appendf(nil, `{"verdict":%q,"stored":%q,"seed":%d,"ok":%d,"fail":%d,"info":%d}`,
+		s.rec.verdict, s.rec.Dir, s.rec.Seed, s.rec.Counts.OK, s.rec.Counts.Failed, s.rec.Counts.Unknown), nil
+}
+
+// againCommand returns the command that runs the current spec with a seed.
+func againCommand(seed uint64) string {
+	spec := ginkgo.CurrentSpecReport()
+	cmd := fmt.Sprintf("go test %s -count=1 -jepsen.seed=%d -ginkgo.focus=%q", packagePath(), seed, spec.FullText())
+	for _, l := range spec.Labels() {
+		if l == "long" {
+			cmd += " -ginkgo.label-filter=long -timeout 3h"
+		}
+	}
+	return cmd
+}
+
+// packagePath returns the path of the package under test, as go test takes it
+// at the root of its module. Tests run in the directory of their package.
+func packagePath() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "."
+	}
+	for root := dir; ; root = filepath.Dir(root) {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			rel, err := filepath.Rel(root, dir)
+			if err != nil {
+				return "."
+			}
+			return "./" + strings.TrimPrefix(filepath.ToSlash(rel), "./")
+		}
+		if root == filepath.Dir(root) {
+			return "."
+		}
+	}
+}

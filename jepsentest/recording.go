@@ -1,0 +1,184 @@
+package jepsentest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jepsentest/go/folds"
+	"github.com/jepsentest/go/histories"
+	"github.com/jepsentest/go/store"
+)
+
+// Recording is what a run left behind: its history and where it is stored.
+type Recording struct {
+	Name    string
+	RunID   string
+	Dir     string // the directory of the run
+	Seed    uint64
+	Elapsed time.Duration // of the generator
+	Counts  Counts
+	History histories.History
+	// Again is the command that runs the same test with the same seed.
+	Again string
+
+	file    *store.File
+	path    string
+	mu      sync.Mutex
+	results map[string]histories.Value
+	verdict folds.Verdict
+}
+
+// OpenRecording opens a stored run: its directory, or the file of its history.
+func OpenRecording(path string) (*Recording, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, historyFile)
+	}
+	f, err := store.Open(path, store.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("open run: %w", err)
+	}
+	r := &Recording{Dir: filepath.Dir(path), path: path, file: f, History: f.History()}
+	meta, err := f.Meta()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open run: %w", err), f.Close())
+	}
+	get := func(key string) histories.Value {
+		v, _ := meta.Lookup(histories.Keyword(key))
+		return v
+	}
+	r.Name, _ = get("name").Str()
+	r.RunID, _ = get("run").Str()
+	r.Again, _ = get("again").Str()
+	seed, _ := get("seed").Int()
+	r.Seed = uint64(seed)
+	return r, nil
+}
+
+// Close closes the file of the history.
+func (r *Recording) Close() error { return r.file.Close() }
+
+// GomegaString keeps failure messages to a line.
+func (r *Recording) GomegaString() string {
+	return fmt.Sprintf("run %s: %v, seed %d, stored in %s", r.Name, r.Counts, r.Seed, r.Dir)
+}
+
+// save adds the report of a checker to the stored results. The worst verdict of
+// all checkers is the verdict of the run.
+func (r *Recording) save(reports ...*folds.Report) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.results == nil {
+		r.results = map[string]histories.Value{}
+	}
+	for _, rep := range reports {
+		r.results[rep.Check] = reportValue(rep)
+		r.verdict = folds.Worst(r.verdict, rep.Verdict)
+	}
+	names := make([]string, 0, len(r.results))
+	for n := range r.results {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	results := make([]histories.Field, 0, len(names))
+	for _, n := range names {
+		results = append(results, histories.Field{Name: n, Value: r.results[n]})
+	}
+	w, err := store.OpenAppend(r.path, store.Options{})
+	if err != nil {
+		return fmt.Errorf("save results: %w", err)
+	}
+	err = w.SetResults(histories.Keyword(r.verdict.String()), results...)
+	if err = errors.Join(err, w.Close()); err != nil {
+		return fmt.Errorf("save results: %w", err)
+	}
+	return nil
+}
+
+// reportValue renders a report for the store.
+func reportValue(rep *folds.Report) histories.Value {
+	var anomalies []histories.Value
+	for _, a := range rep.Anomalies {
+		anomalies = append(anomalies, histories.MapOf(
+			entry("type", histories.String(a.Type)),
+			entry("text", histories.String(a.Text)),
+			entry("ops", histories.Ints(a.Ops...))))
+	}
+	types := make([]string, 0, len(rep.Counts))
+	for t := range rep.Counts {
+		types = append(types, t)
+	}
+	slices.Sort(types)
+	var counts []histories.Entry
+	for _, t := range types {
+		counts = append(counts, histories.Entry{Key: histories.String(t), Value: histories.Int(int64(rep.Counts[t]))})
+	}
+	return histories.MapOf(
+		entry("verdict", histories.Keyword(rep.Verdict.String())),
+		entry("summary", histories.String(rep.Summary)),
+		entry("counts", histories.MapOf(counts...)),
+		entry("anomalies", histories.List(anomalies...)),
+		entry("data", rep.Data))
+}
+
+func entry(key string, v histories.Value) histories.Entry {
+	return histories.Entry{Key: histories.Keyword(key), Value: v}
+}
+
+// meta describes the run for whoever opens it later.
+func (r *run) meta(begun time.Time) histories.Value {
+	keys := make([]string, 0, len(r.Options))
+	for k := range r.Options {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	var options []histories.Entry
+	for _, k := range keys {
+		options = append(options, histories.Entry{Key: histories.String(k), Value: histories.String(r.Options[k])})
+	}
+	var nodes []histories.Value
+	for _, n := range r.Nodes {
+		nodes = append(nodes, histories.String(n))
+	}
+	version := "unknown"
+	if b, ok := debug.ReadBuildInfo(); ok {
+		version = b.Main.Version
+	}
+	return histories.MapOf(
+		entry("name", histories.String(r.Name)),
+		entry("run", histories.String(r.env.RunID)),
+		entry("start", histories.String(begun.UTC().Format(time.RFC3339Nano))),
+		entry("seed", histories.Int(int64(r.Seed))),
+		entry("concurrency", histories.Int(int64(r.Concurrency))),
+		entry("nodes", histories.List(nodes...)),
+		entry("options", histories.MapOf(options...)),
+		entry("again", histories.String(r.again())),
+		entry("command", histories.String(strings.Join(os.Args, " "))),
+		entry("go", histories.String(runtime.Version())),
+		entry("version", histories.String(version)))
+}
+
+// again returns the command that runs this test again.
+func (r *run) again() string {
+	if r.Again != nil {
+		return r.Again(r.Seed)
+	}
+	return fmt.Sprintf("JEPSEN_SEED=%d %s", r.Seed, filepath.Base(os.Args[0]))
+}
+
+// recording opens what has been written.
+func (r *run) recording() (*Recording, error) {
+	rec, err := OpenRecording(r.dir)
+	if err != nil {
+		return nil, err
+	}
+	rec.Elapsed, rec.Counts = r.elapsed, r.stats.counts()
+	return rec, nil
+}

@@ -1,0 +1,238 @@
+package jepsentest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/jepsentest/go/dsl"
+	"github.com/jepsentest/go/histories"
+)
+
+// job is an operation for a worker.
+type job struct {
+	op   histories.Op
+	kind dsl.Kind
+}
+
+// completion is what became of it.
+type completion struct {
+	worker *worker
+	op     histories.Op
+}
+
+// worker is one thread of the test: a goroutine that carries out one operation
+// at a time. Fields in the first group belong to the scheduler.
+type worker struct {
+	running  bool
+	recorded bool         // whether the running operation is in the history
+	inv      histories.Op // the running operation
+	since    time.Time    // when it was handed over
+
+	thread dsl.Thread
+	inbox  chan job // room for one: the scheduler never waits for a worker
+	done   chan<- completion
+	gone   chan struct{}   // closed when the worker has been abandoned
+	ended  chan struct{}   // closed when the goroutine has ended
+	ctx    context.Context // ends when the run is interrupted
+	run    func(ctx context.Context, op *histories.Op) histories.Op
+	make   func() *worker // makes its replacement
+	client *clientSlot    // nil for a nemesis
+	logf   func(string, ...any)
+}
+
+func (w *worker) isClient() bool { return w.client != nil }
+
+func newWorker(th dsl.Thread, done chan<- completion, ctx context.Context, logf func(string, ...any)) *worker {
+	return &worker{thread: th, inbox: make(chan job, 1), done: done, gone: make(chan struct{}),
+		ended: make(chan struct{}), ctx: ctx, logf: logf}
+}
+
+// loop carries out jobs until the inbox is closed.
+func (w *worker) loop() {
+	defer close(w.ended)
+	for j := range w.inbox {
+		var out histories.Op
+		switch j.kind {
+		case dsl.SleepKind:
+			ns, _ := j.op.Value.Int()
+			sleep(w.ctx, time.Duration(ns))
+		case dsl.LogKind:
+			text, _ := j.op.Value.Str()
+			w.logf("%s", text)
+		default:
+			out = w.run(w.ctx, &j.op)
+		}
+		select {
+		case w.done <- completion{w, out}:
+		case <-w.gone:
+		}
+	}
+	if w.client != nil {
+		w.client.close()
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// replace starts a worker in place of w, whose goroutine may hang forever. If
+// it ever comes back it finds that nobody listens, closes its client and ends.
+func (w *worker) replace() *worker {
+	close(w.gone)
+	close(w.inbox)
+	n := w.make()
+	go n.loop()
+	return n
+}
+
+// clientSlot holds the client of a thread, and opens a new one for each process.
+type clientSlot struct {
+	proto   Client
+	node    string
+	timeout time.Duration // of each operation; negative means none
+	grace   time.Duration
+	logf    func(string, ...any)
+
+	open    Client
+	process histories.Process // who opened it
+	logged  string            // the last error of Open that was logged
+}
+
+// invoke carries out op and returns its completion. It never panics.
+func (s *clientSlot) invoke(ctx context.Context, op *histories.Op) histories.Op {
+	out := *op
+	if s.timeout >= 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.timeout)
+		defer cancel()
+	}
+	if s.open == nil || s.process != op.Process {
+		if err := s.reopen(ctx, op.Process); err != nil {
+			// Nothing was sent: the operation certainly did not take place.
+			out.Type = histories.Fail
+			out.Error = histories.List(histories.Keyword("no-client"), histories.String(err.Error()))
+			if s.logged != err.Error() {
+				s.logged = err.Error()
+				s.logf("process %v cannot open a client for %s: %v", op.Process, s.node, err)
+			}
+			return out
+		}
+	}
+	value, err := s.call(ctx, op)
+	var panicked *panicError
+	switch {
+	case err == nil:
+		out.Type, out.Value = histories.OK, value
+	case errors.As(err, &panicked):
+		out.Type, out.Error = histories.Info, errorValue(err)
+		s.logf("client panicked in operation %d (%s %v): %v\n%s", op.Index, op.F, op.Value, panicked.value, panicked.stack)
+	case IsDefinite(err):
+		out.Type, out.Error = histories.Fail, errorValue(err)
+	default:
+		out.Type, out.Error = histories.Info, errorValue(err)
+		if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			out.Error = histories.List(histories.Keyword("timeout"), histories.String(err.Error()))
+		}
+	}
+	return out
+}
+
+// CodedError is an error of a client that says what kind it is, in one word: the
+// recording then has [:word "message"].
+type CodedError interface {
+	error
+	Code() string
+}
+
+func errorValue(err error) histories.Value {
+	var coded CodedError
+	if errors.As(err, &coded) {
+		return histories.List(histories.Keyword(coded.Code()), histories.String(err.Error()))
+	}
+	return histories.String(err.Error())
+}
+
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("client panicked: %v", e.value) }
+
+func (s *clientSlot) call(ctx context.Context, op *histories.Op) (v histories.Value, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &panicError{r, debug.Stack()}
+		}
+	}()
+	return s.open.Invoke(ctx, op)
+}
+
+func (s *clientSlot) reopen(ctx context.Context, p histories.Process) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &panicError{r, debug.Stack()}
+		}
+	}()
+	if r, ok := s.open.(Reusable); ok && r.Reusable() {
+		s.process = p
+		return nil
+	}
+	s.close()
+	c, err := s.proto.Open(ctx, s.node)
+	if err != nil {
+		return err
+	}
+	s.open, s.process = c, p
+	return nil
+}
+
+// close closes the open client, if there is one.
+func (s *clientSlot) close() {
+	if s.open == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.grace)
+	defer cancel()
+	defer func() {
+		if r := recover(); r != nil {
+			s.logf("client for %s panicked when closed: %v", s.node, r)
+		}
+	}()
+	if err := s.open.Close(ctx); err != nil {
+		s.logf("close client for %s: %v", s.node, err)
+	}
+	s.open = nil
+}
+
+// invokeNemesis carries out an operation of a nemesis. It never panics.
+func invokeNemesis(n Nemesis, logf func(string, ...any)) func(context.Context, *histories.Op) histories.Op {
+	return func(ctx context.Context, op *histories.Op) (out histories.Op) {
+		out = *op
+		out.Phase = histories.End
+		defer func() {
+			if r := recover(); r != nil {
+				out.Error = histories.String(fmt.Sprintf("nemesis panicked: %v", r))
+				logf("nemesis panicked in operation %d (%s): %v\n%s", op.Index, op.F, r, debug.Stack())
+			}
+		}()
+		v, err := n.Invoke(ctx, op)
+		if err != nil {
+			out.Error = errorValue(err)
+			logf("nemesis: %s %v: %v", op.F, op.Value, err)
+			return out
+		}
+		out.Value = v
+		logf("nemesis: %s %v", op.F, v)
+		return out
+	}
+}

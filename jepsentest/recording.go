@@ -62,6 +62,31 @@ func OpenRecording(path string) (*Recording, error) {
 	return r, nil
 }
 
+// Verdict returns the verdict that is stored with the run: the worst of those
+// of all checkers that judged it. The error is [ErrNotChecked] if none has yet.
+func (r *Recording) Verdict() (folds.Verdict, error) {
+	if err := r.file.Refresh(); err != nil {
+		return folds.Unknown, fmt.Errorf("read verdict: %w", err)
+	}
+	res, err := r.file.Results()
+	if err != nil {
+		return folds.Unknown, fmt.Errorf("read verdict: %w", err)
+	}
+	if res == nil {
+		return folds.Unknown, ErrNotChecked
+	}
+	word, _ := res.Verdict.Keyword()
+	for _, v := range []folds.Verdict{folds.Valid, folds.Unknown, folds.Invalid} {
+		if v.String() == word {
+			return v, nil
+		}
+	}
+	return folds.Unknown, fmt.Errorf("read verdict: %v is none", res.Verdict)
+}
+
+// ErrNotChecked says that no checker has judged a run yet.
+var ErrNotChecked = errors.New("the run has not been checked")
+
 // Close closes the file of the history.
 func (r *Recording) Close() error { return r.file.Close() }
 

@@ -90,6 +90,7 @@ func MainPhase(want, overhead time.Duration) time.Duration {
 	}
 	d, err := b.fit(time.Now(), want, overhead)
 	if err != nil {
+		announce("%s: skipped: %v", ginkgo.CurrentSpecReport().LeafNodeText, err)
 		ginkgo.Skip(err.Error())
 	}
 	if d < want {

@@ -189,15 +189,15 @@ func (d *decoded) add(f *File, s *scratch, e *entry, c columnID, block []byte, o
 	case colError:
 		d.Error, keep = make([]histories.Value, n), true
 		d.size += int64(n*sizeValue + len(data)*decodedFactor)
-		err = decodeErrors(data, f.opts.Codecs, d.Error)
+		err = decodeErrors(data, f.values, d.Error)
 	case colExtra:
 		d.Extra, keep = make([][]histories.Field, n), true
 		d.size += int64(n*sizeValue + len(data)*decodedFactor)
-		err = decodeExtra(data, f.opts.Codecs, d.Extra)
+		err = decodeExtra(data, f.values, d.Extra)
 	case colValue:
 		d.Value = make([]histories.Value, n)
 		v := &s.values
-		v.codecs = f.opts.Codecs
+		v.valueOptions = f.values
 		err = v.column(data, d.Value)
 		keep = v.usesText
 		d.size += int64(n*sizeValue + v.taken())

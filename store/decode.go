@@ -163,13 +163,13 @@ func decodeRare(d *valueDecoder, n int, elem func(i int)) error {
 	return d.finish()
 }
 
-func decodeErrors(data []byte, codecs []Codec, out []histories.Value) error {
-	d := valueDecoder{cursor: cursor{b: data}, codecs: codecs, loose: true, budget: maxDecoded}
+func decodeErrors(data []byte, opts valueOptions, out []histories.Value) error {
+	d := valueDecoder{cursor: cursor{b: data}, valueOptions: opts, loose: true, budget: maxDecoded}
 	return decodeRare(&d, len(out), func(i int) { out[i] = d.plain(0) })
 }
 
-func decodeExtra(data []byte, codecs []Codec, out [][]histories.Field) error {
-	d := valueDecoder{cursor: cursor{b: data}, codecs: codecs, loose: true, budget: maxDecoded}
+func decodeExtra(data []byte, opts valueOptions, out [][]histories.Field) error {
+	d := valueDecoder{cursor: cursor{b: data}, valueOptions: opts, loose: true, budget: maxDecoded}
 	var fields slab[histories.Field]
 	return decodeRare(&d, len(out), func(i int) {
 		out[i] = take(&d, &fields, d.count(2))

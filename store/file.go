@@ -14,12 +14,13 @@ import (
 // file: the newest when it was opened or refreshed. All methods may be called
 // by several goroutines at once, also while another process writes the file.
 type File struct {
-	path  string
-	opts  Options
-	dev   io.ReaderAt
-	close func() error
-	cache *Cache
-	ident identity
+	path   string
+	opts   Options
+	values valueOptions
+	dev    io.ReaderAt
+	close  func() error
+	cache  *Cache
+	ident  identity
 
 	state    atomic.Pointer[state]
 	lastLeaf atomic.Pointer[node] // where the last chunk was found
@@ -59,7 +60,7 @@ func openOn(dev device, path string, opts Options) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open history %s: %w", path, withPath(err, path))
 	}
-	f := &File{path: path, opts: opts, dev: dev, close: dev.Close, cache: opts.Cache}
+	f := &File{path: path, opts: opts, dev: dev, close: dev.Close, cache: opts.Cache, values: valueOptions{codecs: opts.Codecs}}
 	if f.ident = (identity{id: id}); f.cache == nil {
 		f.cache = sharedCache()
 	}
@@ -161,7 +162,7 @@ func (f *File) Previous() (previous *File, ok bool, err error) {
 	if err != nil {
 		return nil, false, fmt.Errorf("read history %s: %w", f.path, withPath(err, f.path))
 	}
-	p := &File{path: f.path, opts: f.opts, dev: f.dev, cache: f.cache, ident: f.ident}
+	p := &File{path: f.path, opts: f.opts, dev: f.dev, cache: f.cache, ident: f.ident, values: f.values}
 	p.close = func() error { return nil }
 	p.show(&state{r, st.size, st.scanned})
 	return p, true, nil
@@ -182,7 +183,7 @@ func (f *File) value(st *state, at pointer, typ blockType, what string) (histori
 	if err != nil {
 		return histories.Value{}, fmt.Errorf("read history %s: %w", f.path, withPath(err, f.path))
 	}
-	v, err := decodePlain(data, f.opts.Codecs)
+	v, err := decodePlain(data, f.values)
 	if err != nil {
 		return histories.Value{}, fmt.Errorf("read history %s: %w", f.path, withPath(corruptAt(err, at.off, what), f.path))
 	}
@@ -209,7 +210,7 @@ func (f *File) Results() (*Results, error) {
 	if at.isZero() {
 		return nil, nil
 	}
-	r, err := readResults(f.dev, st.size, at, f.opts.Codecs)
+	r, err := readResults(f.dev, st.size, at, f.values)
 	if err != nil {
 		return nil, fmt.Errorf("read history %s: %w", f.path, withPath(err, f.path))
 	}
@@ -217,20 +218,44 @@ func (f *File) Results() (*Results, error) {
 	return r, nil
 }
 
-func readResults(dev io.ReaderAt, size int64, at pointer, codecs []Codec) (*Results, error) {
+// resultsIndex is the contents of a results block.
+type resultsIndex struct {
+	verdict []byte // a plain value
+	names   []string
+	at      []pointer
+}
+
+func (x *resultsIndex) append(b []byte) []byte {
+	b = appendUint(b, uint64(len(x.verdict)))
+	b = append(b, x.verdict...)
+	b = appendUint(b, uint64(len(x.names)))
+	for i := range x.names {
+		b = appendPointer(appendStr(b, x.names[i]), x.at[i])
+	}
+	return b
+}
+
+func (x *resultsIndex) read(c *cursor) {
+	x.verdict = c.bytes(c.count(1))
+	for range c.count(3) {
+		if c.bad != "" {
+			return
+		}
+		x.names, x.at = append(x.names, c.str()), append(x.at, c.pointer())
+	}
+}
+
+func readResults(dev io.ReaderAt, size int64, at pointer, opts valueOptions) (*Results, error) {
 	data, err := readBlock(dev, size, at, blockResults)
 	if err != nil {
 		return nil, err
 	}
 	c := cursor{b: data}
-	verdict := c.bytes(c.count(1))
-	r := &Results{names: make([]string, c.count(3))}
-	r.at = make([]pointer, len(r.names))
-	for i := range r.names {
-		r.names[i], r.at[i] = c.str(), c.pointer()
-	}
+	var index resultsIndex
+	index.read(&c)
+	r := &Results{names: index.names, at: index.at}
 	if err = c.finish(); err == nil {
-		r.Verdict, err = decodePlain(verdict, codecs)
+		r.Verdict, err = decodePlain(index.verdict, opts)
 	}
 	if err != nil {
 		return nil, corruptAt(err, at.off, "results block")

@@ -8,9 +8,16 @@ import (
 // job is what the sealer does in one commit, in this order: it seals a chunk,
 // if there is one, makes a change to the root, if there is one, and replies.
 type job struct {
-	chunk  *chunkEncoder
+	chunk  chunkMaker
 	change func(*packer, *root)
 	reply  chan error
+}
+
+// chunkMaker appends the columns of a chunk and its description to p, and
+// returns its entry for the directory: the open chunk of a Writer, or a chunk
+// of another file.
+type chunkMaker interface {
+	finish(p *packer, number int) entry
 }
 
 // seal is the goroutine that writes. It commits all jobs that are waiting at
@@ -46,8 +53,8 @@ func (w *Writer) seal() {
 			w.sealed.Store(w.sealer.root.ops)
 		}
 		for _, j := range batch {
-			if j.chunk != nil {
-				w.free <- j.chunk
+			if e, ok := j.chunk.(*chunkEncoder); ok {
+				w.free <- e
 			}
 			if j.reply != nil {
 				j.reply <- err

@@ -199,18 +199,29 @@ func simpleTxn(v histories.Value) bool {
 // which only their codecs can tell.
 func (e *valueEncoder) check(v histories.Value, path string) error {
 	size := 0
-	return e.checkAt(v, 0, &size, func() string { return path })
+	if err := e.checkAt(v, 0, &size); err != nil {
+		return fmt.Errorf("%w: %s%s: %w", ErrUnencodable, path, err.path, err.cause)
+	}
+	return nil
 }
 
-func (e *valueEncoder) checkAt(v histories.Value, depth int, size *int, path func() string) error {
+// unencodable says what is wrong with a part of a value. The path to it is put
+// together on the way out, so that checking a good value makes none.
+type unencodable struct {
+	path  string
+	cause error
+}
+
+func (u *unencodable) in(format string, args ...any) *unencodable {
+	u.path = fmt.Sprintf(format, args...) + u.path
+	return u
+}
+
+func (e *valueEncoder) checkAt(v histories.Value, depth int, size *int) *unencodable {
 	if depth > maxDepth {
-		return fmt.Errorf("%w: %s: nested deeper than %d", ErrUnencodable, path(), maxDepth)
+		return &unencodable{cause: fmt.Errorf("nested deeper than %d", maxDepth)}
 	}
-	k := v.Kind()
-	elem := func(i int) func() string {
-		return func() string { return fmt.Sprintf("%s[%d]", path(), i) }
-	}
-	switch k {
+	switch v.Kind() {
 	case histories.KindString, histories.KindKeyword, histories.KindBytes:
 		*size += v.Len()
 	case histories.KindList, histories.KindSet, histories.KindTuple:
@@ -220,21 +231,20 @@ func (e *valueEncoder) checkAt(v histories.Value, depth int, size *int, path fun
 		}
 		*size += v.Len() * sizeValue
 		for i := range v.Len() {
-			if err := e.checkAt(v.At(i), depth+1, size, elem(i)); err != nil {
-				return err
+			if err := e.checkAt(v.At(i), depth+1, size); err != nil {
+				return err.in("[%d]", i)
 			}
 		}
 	case histories.KindMap:
 		entries, _ := v.Map()
 		*size += len(entries) * sizeEntry
 		for i := range entries {
-			key := entries[i].Key
-			in := func() string { return path() + "." + name(key) }
-			if err := e.checkAt(key, depth+1, size, in); err != nil {
-				return err
+			err := e.checkAt(entries[i].Key, depth+1, size)
+			if err == nil {
+				err = e.checkAt(entries[i].Value, depth+1, size)
 			}
-			if err := e.checkAt(entries[i].Value, depth+1, size, in); err != nil {
-				return err
+			if err != nil {
+				return err.in(".%s", name(entries[i].Key))
 			}
 		}
 	case histories.KindTxn:
@@ -242,35 +252,41 @@ func (e *valueEncoder) checkAt(v histories.Value, depth int, size *int, path fun
 		*size += len(mops) * sizeMop
 		for i := range mops {
 			if !mops[i].Kind.Valid() {
-				return fmt.Errorf("%w: %s: unknown %v", ErrUnencodable, elem(i)(), mops[i].Kind)
+				return (&unencodable{cause: fmt.Errorf("unknown %v", mops[i].Kind)}).in("[%d]", i)
 			}
-			if err := e.checkAt(mops[i].Key, depth+1, size, func() string { return elem(i)() + ".key" }); err != nil {
-				return err
+			if err := e.checkAt(mops[i].Key, depth+1, size); err != nil {
+				return err.in("[%d].key", i)
 			}
-			if err := e.checkAt(mops[i].Value, depth+1, size, func() string { return elem(i)() + ".value" }); err != nil {
-				return err
+			if err := e.checkAt(mops[i].Value, depth+1, size); err != nil {
+				return err.in("[%d].value", i)
 			}
 		}
 	case histories.KindTagged:
 		tag, w, _ := v.Tagged()
 		*size += len(tag)
-		return e.checkAt(w, depth+1, size, func() string { return path() + "#" + tag })
+		if err := e.checkAt(w, depth+1, size); err != nil {
+			return err.in("#%s", tag)
+		}
 	case histories.KindCustom:
 		c, _ := v.Custom()
+		if raw, ok := c.(rawCustom); ok {
+			*size += len(raw.data)
+			break
+		}
 		codec := e.codecOf(c)
 		if codec == nil {
-			return fmt.Errorf("%w: %s: no codec for values of type %T", ErrUnencodable, path(), c)
+			return &unencodable{cause: fmt.Errorf("no codec for values of type %T", c)}
 		}
 		out, err := codec.append(e.ready, c)
 		if err != nil {
-			return fmt.Errorf("%w: %s: codec %s: %w", ErrUnencodable, path(), codec.name, err)
+			return &unencodable{cause: fmt.Errorf("codec %s: %w", codec.name, err)}
 		}
 		*size += len(out) - len(e.ready)
 		e.ready = out
 		e.readyAt = append(e.readyAt, len(out))
 	}
 	if *size > maxChunkBytes {
-		return fmt.Errorf("%w: %s: larger than %d MiB", ErrUnencodable, path(), maxChunkBytes>>20)
+		return &unencodable{cause: fmt.Errorf("larger than %d MiB", maxChunkBytes>>20)}
 	}
 	return nil
 }
@@ -404,9 +420,21 @@ func (e *valueEncoder) putAll(tag byte, v histories.Value) {
 	}
 }
 
+// rawCustom is a custom value as it was stored. It lets an operation be copied
+// from file to file without its codec.
+type rawCustom struct {
+	name string
+	data []byte
+}
+
 // putCustom takes what check encoded: customs are met in the same order.
 func (e *valueEncoder) putCustom(v histories.Value) {
 	c, _ := v.Custom()
+	if raw, ok := c.(rawCustom); ok {
+		e.putText(tagCustom, raw.name)
+		e.buf = append(appendUint(e.buf, uint64(len(raw.data))), raw.data...)
+		return
+	}
 	codec := e.codecOf(c)
 	from := 0
 	if e.taken > 0 {

@@ -22,11 +22,17 @@ func (s *slab[T]) take(c *cursor, n int) []T {
 	return out
 }
 
+// valueOptions say what becomes of custom values.
+type valueOptions struct {
+	codecs  []Codec
+	keepRaw bool // they become rawCustom
+}
+
 // valueDecoder decodes values. The strings and binary data that it returns
 // share the memory of the encoded bytes; everything else stands in slabs.
 type valueDecoder struct {
 	cursor
-	codecs []Codec
+	valueOptions
 
 	// loose makes every list an allocation of its own, which is how values
 	// outside a column are decoded: nobody counted their elements.
@@ -63,8 +69,8 @@ type decodedChain struct {
 }
 
 // decodePlain decodes one value that stands alone, up to the end of data.
-func decodePlain(data []byte, codecs []Codec) (histories.Value, error) {
-	d := valueDecoder{cursor: cursor{b: data}, codecs: codecs, loose: true, budget: maxDecoded}
+func decodePlain(data []byte, opts valueOptions) (histories.Value, error) {
+	d := valueDecoder{cursor: cursor{b: data}, valueOptions: opts, loose: true, budget: maxDecoded}
 	v := d.plain(0)
 	return v, d.finish()
 }
@@ -210,6 +216,10 @@ func (d *valueDecoder) custom() histories.Value {
 	if d.bad != "" {
 		return histories.Value{}
 	}
+	if d.keepRaw {
+		d.usesText = true
+		return histories.Custom(rawCustom{name, data})
+	}
 	for i := range d.codecs {
 		if d.codecs[i].name == name {
 			v, err := d.codecs[i].decode(data)
@@ -308,7 +318,7 @@ func (d *valueDecoder) taken() int { return d.memory }
 // release forgets what was handed out, so that a decoder that waits for its
 // next use does not keep it alive.
 func (d *valueDecoder) release() {
-	d.cursor, d.codecs = cursor{}, nil
+	d.cursor, d.valueOptions = cursor{}, valueOptions{}
 	d.mops.free, d.vals.free, d.entries.free, d.ints.free = nil, nil, nil, nil
 	clear(d.chains)
 	clear(d.keys[:cap(d.keys)])

@@ -242,7 +242,9 @@ func (w *Writer) encoder() *chunkEncoder {
 
 // handOver gives j, with the open chunk, if there is one, to the sealer.
 func (w *Writer) handOver(j job) {
-	j.chunk, w.open = w.open, nil
+	if w.open != nil {
+		j.chunk, w.open = w.open, nil
+	}
 	w.jobs <- j
 }
 
@@ -300,14 +302,12 @@ func (w *Writer) SetResults(verdict histories.Value, results ...histories.Field)
 		}
 	}
 	return w.do(job{change: func(p *packer, r *root) {
-		b := appendUint(nil, uint64(len(index)))
-		b = append(b, index...)
-		b = appendUint(b, uint64(len(results)))
+		out := resultsIndex{verdict: index}
 		for i, f := range results {
-			b = appendStr(b, f.Name)
-			b = appendPointer(b, p.add(blockResult, parts[i]))
+			out.names = append(out.names, f.Name)
+			out.at = append(out.at, p.add(blockResult, parts[i]))
 		}
-		r.results = p.add(blockResults, b)
+		r.results = p.add(blockResults, out.append(nil))
 	}})
 }
 

@@ -100,6 +100,9 @@ type Test struct {
 	// later must know, such as versions and flags.
 	Options map[string]string
 
+	// ProgressEvery is the time between two progress messages to Log; 0 means 5 s.
+	ProgressEvery time.Duration
+
 	// Again makes the command that runs this test again with a seed; it is
 	// shown after a failure. Nil means one that sets JEPSEN_SEED.
 	Again func(seed uint64) string

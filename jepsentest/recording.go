@@ -39,7 +39,7 @@ type Recording struct {
 // OpenRecording opens a stored run: its directory, or the file of its history.
 func OpenRecording(path string) (*Recording, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		path = filepath.Join(path, historyFile)
+		path = filepath.Join(path, store.HistoryFile)
 	}
 	f, err := store.Open(path, store.Options{})
 	if err != nil {

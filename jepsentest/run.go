@@ -30,7 +30,6 @@ const (
 	healTimeout     = 30 * time.Second
 	collectTimeout  = 30 * time.Second
 	teardownTimeout = 30 * time.Second
-	progressEvery   = 5 * time.Second
 )
 
 // Run carries out a test: it starts the database, opens the clients, drives the
@@ -124,6 +123,9 @@ func newRun(t Test) (*run, error) {
 	if t.Grace <= 0 {
 		t.Grace = 2 * time.Second
 	}
+	if t.ProgressEvery <= 0 {
+		t.ProgressEvery = 5 * time.Second
+	}
 	if t.StoreDir == "" {
 		t.StoreDir = opts.Store
 	}
@@ -135,10 +137,15 @@ func newRun(t Test) (*run, error) {
 
 func (r *run) run(ctx context.Context) (rec *Recording, err error) {
 	begun := time.Now()
-	r.dir, err = makeRunDir(r.StoreDir, r.Name, begun)
+	root, err := filepath.Abs(r.StoreDir)
 	if err != nil {
 		return nil, fmt.Errorf("make the directory of the run: %w", err)
 	}
+	place, err := store.Root(root).NewRun(r.Name, begun)
+	if err != nil {
+		return nil, fmt.Errorf("make the directory of the run: %w", err)
+	}
+	r.dir = place.Dir
 	r.log, err = openLog(filepath.Join(r.dir, "run.log"), r.Log)
 	if err != nil {
 		return nil, err
@@ -149,7 +156,7 @@ func (r *run) run(ctx context.Context) (rec *Recording, err error) {
 		Dir:   r.dir, Nodes: r.Nodes, Seed: r.Seed, Logf: r.log.printf,
 	}
 	r.env.Logf("run %s, seed %d, stored in %s", r.Name, r.Seed, r.dir)
-	r.writer, err = store.Create(filepath.Join(r.dir, historyFile), store.Options{Names: r.names()})
+	r.writer, err = store.Create(place.History(), store.Options{Names: r.names()})
 	if err != nil {
 		return nil, fmt.Errorf("begin the history: %w", err)
 	}
@@ -349,7 +356,7 @@ func (r *run) takeDown(ctx context.Context) error {
 }
 
 func (r *run) progress(stop <-chan struct{}) {
-	tick := time.NewTicker(progressEvery)
+	tick := time.NewTicker(r.ProgressEvery)
 	defer tick.Stop()
 	for {
 		select {

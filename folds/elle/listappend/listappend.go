@@ -35,6 +35,12 @@ var Anomalies = []string{
 	"G-single-item-realtime", "G1a", "G1b", "duplicate-elements", "incompatible-order", "internal", "lost-update",
 }
 
+// clarity orders the types by how directly an example shows what went wrong: the
+// reader sees the first ones first.
+var clarity = []string{
+	"internal", "G1a", "G1b", "duplicate-elements", "lost-update", "incompatible-order", "G-single-item-realtime",
+}
+
 // maxExamples is the number of anomalies of each type that are explained.
 const maxExamples = 8
 
@@ -82,6 +88,9 @@ func (c checker) conclude(rep *folds.Report, col *collected) {
 		types = append(types, t)
 	}
 	slices.Sort(types)
+	slices.SortStableFunc(rep.Anomalies, func(a, b folds.Anomaly) int {
+		return slices.Index(clarity, a.Type) - slices.Index(clarity, b.Type)
+	})
 	var names []histories.Value
 	for _, t := range types {
 		names = append(names, histories.String(t))

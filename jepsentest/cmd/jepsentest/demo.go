@@ -35,11 +35,12 @@ func (d *demoCommand) Run(stdout io.Writer) (err error) {
 	w := workload.Append(workload.AppendOptions{})
 	db := sim.NewLists(sim.ListOptions{Bug: bug, Seed: d.Seed})
 	rec, err := jepsentest.Run(context.Background(), jepsentest.Test{
-		Name:        "demo",
-		Client:      jepsentest.ClientFunc(db.Invoke),
-		Concurrency: 10,
-		Seed:        d.Seed,
-		StoreDir:    d.Store,
+		Name:          "demo",
+		Client:        jepsentest.ClientFunc(db.Invoke),
+		Concurrency:   10,
+		Seed:          d.Seed,
+		StoreDir:      d.Store,
+		ProgressEvery: time.Second,
 		Generator: dsl.Clients(dsl.Phases(
 			dsl.TimeLimit(d.TimeLimit, w.Generator),
 			w.Final,

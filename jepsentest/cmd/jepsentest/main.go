@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -61,16 +62,18 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "jepsentest: %v\nRun \"jepsentest --help\" for what there is.\n", err)
 		return exitUsage
 	}
-	switch err := ctx.Run().(type) {
-	case nil:
+	err = ctx.Run()
+	var v verdict
+	var usage usageError
+	switch {
+	case err == nil:
 		return exitValid
-	case verdict:
-		return int(err)
-	case usageError:
+	case errors.As(err, &v):
+		return int(v)
+	case errors.As(err, &usage):
 		fmt.Fprintln(stderr, "jepsentest:", err)
 		return exitUsage
-	default:
-		fmt.Fprintln(stderr, "jepsentest:", err)
-		return exitInternal
 	}
+	fmt.Fprintln(stderr, "jepsentest:", err)
+	return exitInternal
 }

@@ -138,14 +138,13 @@ var benchFile = sync.OnceValues(func() (string, error) {
 	return path, w.Close()
 })
 
-func TestMain(m *testing.M) {
-	code := m.Run()
+// RemoveBenchFile removes the file of the benchmarks, if they made one.
+func RemoveBenchFile() {
 	if benchMade.Load() {
 		if path, err := benchFile(); err == nil {
 			os.RemoveAll(filepath.Dir(path))
 		}
 	}
-	os.Exit(code)
 }
 
 var benchMade atomic.Bool

@@ -3,6 +3,7 @@ package histories
 import (
 	"fmt"
 	"iter"
+	"sync"
 )
 
 // History is a sequence of operations: all that a [Source] holds, or a view of
@@ -50,20 +51,41 @@ type History interface {
 	// nothing to the view.
 	Skips(s Summary) bool
 
+	// Attached returns the one thing that is attached to this history and all
+	// views of it; the first call has it made. Package folds keeps there the
+	// folder in which folds over the history and its views meet: so it lives
+	// exactly as long as the history, and no registry has to know of either.
+	Attached(make func() any) any
+
 	// span returns which positions of this view chunk i of the source holds: [start, end).
 	span(i int) (start, end int64, err error)
 }
 
-// FromSource makes the history of everything in s.
-func FromSource(s Source) History { return &base{s} }
+// FromSource makes the history of everything in s. Call it once for a source:
+// what belongs to a history and its views (see [History.Attached]) is not shared
+// between two histories of one source.
+func FromSource(s Source) History { return &base{src: s} }
 
-type base struct{ src Source }
+type base struct {
+	src Source
+
+	once     sync.Once
+	attached any
+}
+
+func (b *base) Attached(make func() any) any {
+	b.once.Do(func() { b.attached = make() })
+	return b.attached
+}
 
 func (b *base) Len() (int64, error) { return SourceLen(b.src), nil }
 
 func (b *base) Nth(pos int64) (Op, error) {
 	if n := SourceLen(b.src); pos < 0 || pos >= n {
 		return Op{}, fmt.Errorf("read operation %d of %d: %w", pos, n, ErrOutOfRange)
+	}
+	if r, ok := b.src.(OpReader); ok {
+		return r.ReadOp(pos)
 	}
 	c, err := b.src.ReadChunk(b.src.Locate(pos), AllColumns)
 	if err != nil {
@@ -134,21 +156,47 @@ func Chunks(h History, cols Columns) iter.Seq2[*Chunk, error] {
 // the columns need (see [History.Needs]). It returns nil if the summary shows
 // that h has nothing of it.
 func ViewChunk(h History, i int, need Columns) (*Chunk, error) {
-	src := h.Source()
-	if _, plain := h.(*base); !plain {
-		sum, err := src.Summary(i)
-		if err != nil {
-			return nil, err
-		}
-		if h.Skips(sum) {
-			return nil, nil
-		}
+	if may, err := MayHold(h, i); err != nil || !may {
+		return nil, err
 	}
-	c, err := src.ReadChunk(i, need)
+	c, err := h.Source().ReadChunk(i, need)
 	if err != nil {
 		return nil, err
 	}
 	return h.Apply(c)
+}
+
+// MayHold reports whether h may have something of chunk i of its source, as far
+// as that is known without reading the chunk: from its summary, and from where
+// it lies if h is a slice.
+func MayHold(h History, i int) (bool, error) {
+	for v := h; ; {
+		switch p := v.(type) {
+		case *base:
+			if v == h {
+				return true, nil
+			}
+			sum, err := p.src.Summary(i)
+			return err == nil && !h.Skips(sum), err
+		case *mapped:
+			v = p.History
+		case *filtered:
+			v = p.parent
+		case *sliced:
+			// Only where it takes constant time: below a filter, positions
+			// have to be counted first.
+			if below, ok := p.parent.(*base); ok {
+				start, end, err := below.span(i)
+				if err != nil || max(p.from, start) >= min(p.to, end) {
+					return false, err
+				}
+				if v == h {
+					return true, nil
+				}
+			}
+			v = p.parent
+		}
+	}
 }
 
 func all(h History) iter.Seq2[Op, error] {

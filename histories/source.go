@@ -35,6 +35,12 @@ type Source interface {
 	Names() Names
 }
 
+// OpReader is implemented by a Source that can read one operation in less time
+// than it takes to read the whole of its chunk. pos must lie within the history.
+type OpReader interface {
+	ReadOp(pos int64) (Op, error)
+}
+
 // SourceLen returns the number of operations in the complete chunks of s.
 func SourceLen(s Source) int64 {
 	n := s.NumChunks()

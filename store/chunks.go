@@ -16,14 +16,16 @@ type decoded struct {
 	pairs []int32 // see decodeWho; with ColProcess
 	links []link
 	size  int64 // bytes of memory
+	upTo  int   // how many values are needed; 0 means all
 }
 
 // chunkCell is the place of a chunk in the cache. Whoever needs columns that
 // are missing decodes them under the lock, so that no column is decoded twice
 // because two wanted it at once.
 type chunkCell struct {
-	mu  sync.Mutex
-	now atomic.Pointer[decoded]
+	mu     sync.Mutex
+	now    atomic.Pointer[decoded]
+	looked atomic.Bool // an operation was read on its own
 }
 
 // columnOf tells which column holds a field.
@@ -52,10 +54,9 @@ func (f *File) chunk(i int, cols histories.Columns) (*decoded, error) {
 		cols |= histories.ColType // without which processes cannot be decoded
 	}
 	cols &= histories.AllColumns
-	it := f.cache.get(cacheKey{f.ident, e.off}, func() any { return new(chunkCell) })
-	cell, ok := it.value.(*chunkCell)
-	if !ok {
-		return nil, f.damaged(fmt.Errorf("%w: a chunk where a directory node is", ErrCorrupt), e.off, fmt.Sprintf("chunk %d", i))
+	it, cell, err := f.cell(i, e)
+	if err != nil {
+		return nil, err
 	}
 	if d := cell.now.Load(); d != nil && d.Have.Has(cols) {
 		return d, nil
@@ -81,6 +82,46 @@ func (f *File) chunk(i int, cols histories.Columns) (*decoded, error) {
 	cell.now.Store(d)
 	f.cache.grow(it, d.size-before+int64(cellOverhead))
 	return d, nil
+}
+
+// cell returns the place of chunk i in the cache.
+func (f *File) cell(i int, e *entry) (*cached, *chunkCell, error) {
+	it := f.cache.get(cacheKey{f.ident, e.off}, func() any { return new(chunkCell) })
+	cell, ok := it.value.(*chunkCell)
+	if !ok {
+		return nil, nil, f.damaged(fmt.Errorf("%w: a chunk where a directory node is", ErrCorrupt), e.off, fmt.Sprintf("chunk %d", i))
+	}
+	return it, cell, nil
+}
+
+// op returns the operation at pos, of chunk i. The values of a chunk must be
+// decoded in order: the first time that an operation of a chunk is wanted, they
+// are decoded as far as it stands, and forgotten; from the second time on the
+// chunk is decoded and cached as a whole.
+func (f *File) op(i int, pos int64) (histories.Op, error) {
+	e, err := f.entry(i)
+	if err != nil {
+		return histories.Op{}, err
+	}
+	it, cell, err := f.cell(i, e)
+	if err != nil {
+		return histories.Op{}, err
+	}
+	if cell.now.Load() != nil || cell.looked.Swap(true) {
+		d, err := f.chunk(i, histories.AllColumns)
+		if err != nil {
+			return histories.Op{}, err
+		}
+		return d.Op(int(pos - d.First)), nil
+	}
+	f.cache.grow(it, cellOverhead)
+	d := &decoded{upTo: int(pos-e.first) + 1}
+	d.Number, d.First = i, e.first
+	d.SetLen(e.n)
+	if err := f.decode(d, e, histories.AllColumns, f.state.Load().size); err != nil {
+		return histories.Op{}, fmt.Errorf("read history: %w", withPath(err, f.path))
+	}
+	return d.Op(int(pos - e.first)), nil
 }
 
 // cellOverhead is about what a chunk takes in the cache besides its columns.
@@ -198,7 +239,11 @@ func (d *decoded) add(f *File, s *scratch, e *entry, c columnID, block []byte, o
 		d.Value = make([]histories.Value, n)
 		v := &s.values
 		v.valueOptions = f.values
-		err = v.column(data, d.Value)
+		if d.upTo > 0 {
+			err = v.columnUpTo(data, d.Value, d.upTo)
+		} else {
+			err = v.column(data, d.Value)
+		}
 		keep = v.usesText
 		d.size += int64(n*sizeValue + v.taken())
 		if keep {

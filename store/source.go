@@ -65,6 +65,9 @@ func (s *source) ReadChunk(i int, cols histories.Columns) (*histories.Chunk, err
 	return &d.Chunk, nil
 }
 
+// ReadOp makes source an [histories.OpReader].
+func (s *source) ReadOp(pos int64) (histories.Op, error) { return s.f.op(s.Locate(pos), pos) }
+
 // Find takes logarithmic time, and one chunk's indices if the history is not dense.
 func (s *source) Find(index int64) (int64, bool, error) {
 	r := s.f.state.Load().root

@@ -233,18 +233,26 @@ func (d *valueDecoder) custom() histories.Value {
 	return histories.Tagged(name, histories.Bytes(data))
 }
 
-// column decodes the values of n operations into out.
+// column decodes the values of a chunk into out.
 func (d *valueDecoder) column(data []byte, out []histories.Value) error {
+	if err := d.columnUpTo(data, out, len(out)); err != nil {
+		return err
+	}
+	return d.finish()
+}
+
+// columnUpTo decodes the first n values of a chunk. The others stay nil.
+func (d *valueDecoder) columnUpTo(data []byte, out []histories.Value, n int) error {
 	if err := d.open(data, len(out)); err != nil {
 		return err
 	}
-	for i := range out {
+	for i := range out[:n] {
 		out[i] = d.next(i, out)
 		if d.bad != "" {
 			break
 		}
 	}
-	return d.finish()
+	return d.err()
 }
 
 // open reads the trailer and allocates what it announces.

@@ -2,6 +2,8 @@ package store
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +18,9 @@ type decoded struct {
 	pairs []int32 // see decodeWho; with ColProcess
 	links []link
 	size  int64 // bytes of memory
-	upTo  int   // how many values are needed; 0 means all
+	// upTo is how many values are needed; 0 means all. If it is not 0, all
+	// columns stand in the scratch memory, and must be copied out of it.
+	upTo int
 }
 
 // chunkCell is the place of a chunk in the cache. Whoever needs columns that
@@ -118,10 +122,20 @@ func (f *File) op(i int, pos int64) (histories.Op, error) {
 	d := &decoded{upTo: int(pos-e.first) + 1}
 	d.Number, d.First = i, e.first
 	d.SetLen(e.n)
-	if err := f.decode(d, e, histories.AllColumns, f.state.Load().size); err != nil {
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	if err := f.decodeIn(s, d, e, histories.AllColumns, f.state.Load().size); err != nil {
 		return histories.Op{}, fmt.Errorf("read history: %w", withPath(err, f.path))
 	}
-	return d.Op(int(pos - e.first)), nil
+	op := d.Op(int(pos - e.first))
+	op.Value, op.Error = op.Value.Clone(), op.Error.Clone()
+	op.Extra = slices.Clone(op.Extra)
+	for j := range op.Extra {
+		op.Extra[j].Name = strings.Clone(op.Extra[j].Name)
+		op.Extra[j].Value = op.Extra[j].Value.Clone()
+	}
+	s.values.release()
+	return op, nil
 }
 
 // cellOverhead is about what a chunk takes in the cache besides its columns.
@@ -132,6 +146,29 @@ type scratch struct {
 	read   []byte
 	raw    []byte
 	values valueDecoder
+
+	// The columns of a chunk of which one operation is wanted.
+	types  []histories.Type
+	phases []histories.Phase
+	procs  []histories.Process
+	pairs  []int32
+	times  []time.Duration
+	fs     []uint32
+	index  []int64
+	errors []histories.Value
+	extra  [][]histories.Field
+	vals   []histories.Value
+}
+
+// room returns the memory of a column of d: new, or buf if it is scratch.
+func room[T any](d *decoded, buf *[]T) []T {
+	n := d.Len()
+	if d.upTo == 0 {
+		return make([]T, n)
+	}
+	*buf = growTo(*buf, n)
+	clear(*buf)
+	return *buf
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
@@ -141,6 +178,10 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 func (f *File) decode(d *decoded, e *entry, missing histories.Columns, size int64) error {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
+	return f.decodeIn(s, d, e, missing, size)
+}
+
+func (f *File) decodeIn(s *scratch, d *decoded, e *entry, missing histories.Columns, size int64) error {
 	for i := 0; i < len(columnOf); {
 		run := i
 		var length int64
@@ -204,48 +245,48 @@ func (d *decoded) add(f *File, s *scratch, e *entry, c columnID, block []byte, o
 	keep := false // whether something refers to data
 	switch c {
 	case colType:
-		d.Type = make([]histories.Type, n)
+		d.Type = room(d, &s.types)
 		d.size += int64(n)
 		err = decodeTypes(data, d.Type)
 	case colPhase:
-		d.Phase = make([]histories.Phase, n)
+		d.Phase = room(d, &s.phases)
 		d.size += int64(n)
 		err = decodePhases(data, d.Phase)
 	case colWho:
-		d.Process, d.pairs = make([]histories.Process, n), make([]int32, n)
+		d.Process, d.pairs = room(d, &s.procs), room(d, &s.pairs)
 		d.size += int64(n) * 12
 		d.links, err = decodeWho(data, d.First, d.Type, d.Process, d.pairs)
 	case colTime:
-		d.Time = make([]time.Duration, n)
+		d.Time = room(d, &s.times)
 		d.size += int64(n) * 8
 		err = decodeTimes(data, d.Time)
 	case colF:
-		d.F = make([]uint32, n)
+		d.F = room(d, &s.fs)
 		d.size += int64(n) * 4
 		d.Fs, err = decodeFs(data, d.F)
 	case colIndex:
-		d.Index = make([]int64, n)
+		d.Index = room(d, &s.index)
 		d.size += int64(n) * 8
 		err = decodeDiffs(data, d.Index)
 	case colError:
-		d.Error, keep = make([]histories.Value, n), true
+		d.Error, keep = room(d, &s.errors), true
 		d.size += int64(n*sizeValue + len(data)*decodedFactor)
 		err = decodeErrors(data, f.values, d.Error)
 	case colExtra:
-		d.Extra, keep = make([][]histories.Field, n), true
+		d.Extra, keep = room(d, &s.extra), true
 		d.size += int64(n*sizeValue + len(data)*decodedFactor)
 		err = decodeExtra(data, f.values, d.Extra)
 	case colValue:
-		d.Value = make([]histories.Value, n)
+		d.Value = room(d, &s.vals)
 		v := &s.values
 		v.valueOptions = f.values
 		if d.upTo > 0 {
-			err = v.columnUpTo(data, d.Value, d.upTo)
-		} else {
-			err = v.column(data, d.Value)
+			// Nothing is decoded after it, and the one value will be copied.
+			return v.columnUpTo(data, d.Value, d.upTo)
 		}
+		err = v.column(data, d.Value)
 		keep = v.usesText
-		d.size += int64(n*sizeValue + v.taken())
+		d.size += int64(n*sizeValue + v.memory)
 		if keep {
 			d.size += int64(len(data))
 		}

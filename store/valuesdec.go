@@ -10,7 +10,19 @@ import (
 
 // slab hands out parts of one allocation. What does not fit is malformed: the
 // encoder said how much there would be.
-type slab[T any] struct{ free []T }
+type slab[T any] struct {
+	free []T
+	kept []T // memory that is used again
+}
+
+// get returns memory for n elements: new and zero, or that of the time before.
+func (s *slab[T]) get(n int, again bool) []T {
+	if !again {
+		return make([]T, n)
+	}
+	s.kept = growTo(s.kept, n)
+	return s.kept
+}
 
 func (s *slab[T]) take(c *cursor, n int) []T {
 	if n < 0 || n > len(s.free) {
@@ -42,6 +54,7 @@ type valueDecoder struct {
 	vals    slab[histories.Value]
 	entries slab[histories.Entry]
 	ints    slab[int64]
+	elems   slab[int64] // of chains
 
 	memory   int  // bytes of all slabs of the column
 	usesText bool // whether a value shares the memory of the encoded bytes
@@ -235,28 +248,35 @@ func (d *valueDecoder) custom() histories.Value {
 
 // column decodes the values of a chunk into out.
 func (d *valueDecoder) column(data []byte, out []histories.Value) error {
-	if err := d.columnUpTo(data, out, len(out)); err != nil {
+	if err := d.open(data, len(out), false); err != nil {
 		return err
 	}
+	d.run(out, len(out))
 	return d.finish()
 }
 
-// columnUpTo decodes the first n values of a chunk. The others stay nil.
+// columnUpTo decodes the first n values of a chunk. The others stay nil. What
+// it decodes is overwritten when it is called again.
 func (d *valueDecoder) columnUpTo(data []byte, out []histories.Value, n int) error {
-	if err := d.open(data, len(out)); err != nil {
+	if err := d.open(data, len(out), true); err != nil {
 		return err
 	}
+	d.run(out, n)
+	return d.err()
+}
+
+func (d *valueDecoder) run(out []histories.Value, n int) {
 	for i := range out[:n] {
 		out[i] = d.next(i, out)
 		if d.bad != "" {
 			break
 		}
 	}
-	return d.err()
 }
 
-// open reads the trailer and allocates what it announces.
-func (d *valueDecoder) open(data []byte, n int) error {
+// open reads the trailer and allocates what it announces, or uses the memory
+// of the time before again.
+func (d *valueDecoder) open(data []byte, n int, again bool) error {
 	c := cursor{b: data}
 	if len(data) < 4 {
 		c.fail("ends early")
@@ -302,16 +322,16 @@ func (d *valueDecoder) open(data []byte, n int) error {
 	if err := c.finish(); err != nil {
 		return err
 	}
-	elems := make([]int64, total)
+	elems := d.elems.get(total, again)
 	for i := range d.chains {
 		l := d.chains[i].n
 		d.chains[i] = decodedChain{elems: elems[:l:l]}
 		elems = elems[l:]
 	}
-	d.mops.free = make([]histories.Mop, mops)
-	d.vals.free = make([]histories.Value, vals)
-	d.entries.free = make([]histories.Entry, entries)
-	d.ints.free = make([]int64, ints)
+	d.mops.free = d.mops.get(mops, again)
+	d.vals.free = d.vals.get(vals, again)
+	d.entries.free = d.entries.get(entries, again)
+	d.ints.free = d.ints.get(ints, again)
 	d.keys = growTo(d.keys, keys)[:0]
 	d.keyOf = growTo(d.keyOf, mops)[:0]
 	d.mopAt = growTo(d.mopAt, n)[:0]
@@ -319,9 +339,6 @@ func (d *valueDecoder) open(data []byte, n int) error {
 	d.live, d.solo, d.usesText, d.loose = 0, -1, false, false
 	return nil
 }
-
-// taken returns the bytes of memory that the values of the column take.
-func (d *valueDecoder) taken() int { return d.memory }
 
 // release forgets what was handed out, so that a decoder that waits for its
 // next use does not keep it alive.
@@ -412,6 +429,7 @@ func (d *valueDecoder) txn(n int) histories.Value {
 		m.Kind, m.Key = histories.MopKind(high>>6), key
 		switch high >> 4 & 3 {
 		case formNil:
+			m.Value = histories.Value{} // the memory may have been used
 		case formInt:
 			m.Value = d.since(k)
 		case formCoded:

@@ -171,8 +171,9 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	dev := &memDevice{}
 	r := rand.New(rand.NewPCG(1, 2))
 	type snapshot struct {
-		dev    *memDevice
-		sealed int64
+		dev     *memDevice
+		created bool
+		sealed  int64
 	}
 	var w *Writer
 	var steps []snapshot
@@ -182,7 +183,7 @@ func TestCrashAtEveryWrite(t *testing.T) {
 			sealed = w.Sealed()
 		}
 		for range 12 {
-			steps = append(steps, snapshot{d.crashed(r), sealed})
+			steps = append(steps, snapshot{d.crashed(r), w != nil, sealed})
 		}
 	})
 	w, err := createOn(dev, "mem", Options{ChunkOps: 16})
@@ -202,17 +203,15 @@ func TestCrashAtEveryWrite(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	created := false
 	for i, s := range steps {
 		got, _, err := readAll(s.dev)
 		if err != nil {
 			// Before the creation is complete there may be nothing.
-			if s.sealed == 0 && !created && (errors.Is(err, ErrNotBlockLog) || errors.Is(err, ErrCorrupt)) {
+			if !s.created && (errors.Is(err, ErrNotBlockLog) || errors.Is(err, ErrCorrupt)) {
 				continue
 			}
 			t.Fatalf("crash %d, %d operations sealed: %v", i, s.sealed, err)
 		}
-		created = created || len(got) > 0
 		if int64(len(got)) < s.sealed {
 			t.Fatalf("crash %d: %d operations, where %d were sealed", i, len(got), s.sealed)
 		}

@@ -102,8 +102,8 @@ func TestKill(t *testing.T) {
 	kills := 24
 	if n, err := strconv.Atoi(os.Getenv("STORE_TEST_KILLS")); err == nil {
 		kills = n
-	} else if testing.Short() {
-		kills = 4
+	} else if testing.Short() || store.RaceEnabled {
+		kills = 8
 	}
 	// A busy machine may not run the child for a while.
 	const grace = 2 * time.Second
@@ -184,7 +184,7 @@ func TestKill(t *testing.T) {
 // A reader in another process sees sealed chunks as they come, and no torn state.
 func TestReadWhileWriting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "h.jt")
-	const total = 400_000
+	const total = 200_000
 	cmd, lines := startChild(t, path, 5, total, false)
 	if !lines.Scan() {
 		t.Fatal("the child said nothing")

@@ -1,0 +1,6 @@
+//go:build !race
+
+package store
+
+// RaceEnabled says that tests run several times slower.
+const RaceEnabled = false

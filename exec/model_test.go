@@ -88,7 +88,6 @@ type outsider struct {
 	cancel context.CancelFunc
 	gaveUp bool
 	result chan error
-	value  int
 }
 
 func newMachine(size int) *machine {

@@ -3,6 +3,7 @@ package jepsentest_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -58,6 +59,15 @@ var _ = Describe("specs", func() {
 		rec := spec(ctx, 100*time.Millisecond)
 		Expect(rec).To(jepsentest.SatisfyAllChecks(fakeChecker{name: "judge", verdict: folds.Invalid}))
 	})
+	It("is broken", Label("broken", "long"), func(ctx SpecContext) {
+		jepsentest.RunSpec(ctx, jepsentest.Test{
+			Name: "broken", StoreDir: os.Getenv(suiteDir),
+			Client: jepsentest.ClientFunc(func(context.Context, *histories.Op) (histories.Value, error) {
+				return histories.Nil(), errors.New("no")
+			}),
+			Generator: dsl.Clients(dsl.Limit(3, dsl.Repeat(dsl.Once(dsl.Op{F: "read"})))),
+		})
+	})
 	for i := range 2 {
 		It(fmt.Sprintf("takes long %d", i), Label("lengthy", "long"), func(ctx SpecContext) { spec(ctx, time.Minute) })
 	}
@@ -95,7 +105,7 @@ func TestSuiteLeavesLongSpecsOut(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Error(err)
 	}
-	expectOutput(t, out, "1 specs within go test's time limit of 10m0s", "Ran 1 of 4 Specs", "1 Passed", "stored in "+dir)
+	expectOutput(t, out, "1 specs within go test's time limit of 10m0s", "Ran 1 of 5 Specs", "1 Passed", "stored in "+dir)
 }
 
 func TestSuiteShowsWhyASpecFailed(t *testing.T) {
@@ -123,6 +133,18 @@ func TestSuiteFitsIntoTheTimeLimit(t *testing.T) {
 		"1 Passed", "takes long 1: skipped: only", "give it more with -timeout")
 	if _, err := os.Stat(filepath.Join(dir, "torn-down")); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestSuiteShowsErrorsOfRunsInASentence(t *testing.T) {
+	t.Parallel()
+	cmd, out, _ := suite(t, "-ginkgo.label-filter=broken")
+	if err := cmd.Run(); err == nil {
+		t.Error("it passed")
+	}
+	expectOutput(t, out, "[FAILED] the run proves nothing: no operation of a client succeeded", "stored: ", "again:  go test")
+	if strings.Contains(out.String(), "AssumptionError") {
+		t.Errorf("the insides of the error are shown:\n%s", out)
 	}
 }
 

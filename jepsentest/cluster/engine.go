@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/image"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 	tclog "github.com/testcontainers/testcontainers-go/log"
@@ -122,11 +124,24 @@ func disableReaper(ctx context.Context) {
 	}
 	if c, err := client.New(client.FromEnv); err == nil {
 		defer c.Close()
-		if _, err := c.ImageInspect(ctx, testcontainers.ReaperDefaultImage); err == nil {
+		if images, err := c.ImageList(ctx, client.ImageListOptions{}); err == nil && hasReaper(images.Items) {
 			return
 		}
 	}
 	os.Setenv(variable, "true")
+}
+
+// hasReaper reports whether one of the images is the reaper's, of whatever version and from
+// whatever mirror.
+func hasReaper(images []image.Summary) bool {
+	for _, img := range images {
+		for _, tag := range img.RepoTags {
+			if strings.Contains(tag, "testcontainers/ryuk:") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (e *engine) close() error { return e.provider.Close() }

@@ -27,7 +27,6 @@ type fake struct {
 	dropped uint64
 	perCut  uint64 // packets that each look at a partition finds dropped
 	broken  error  // what every operation returns
-	log     []string
 }
 
 func newFake(nodes []string) *fake {

@@ -17,8 +17,16 @@
 //	}
 //	n, err := folds.Run(ctx, history, reads)
 //
-// Folds that run at the same time over the same history share one pass: each
-// chunk is read and decoded once for all of them.
+// Common folds need not be written out: an [Agg] says what to compute of the
+// elements of a stream, a [Field] says what the elements are, and [Over] makes a
+// fold of the two:
+//
+//	counts, err := folds.Run(ctx, history, folds.Over(folds.F(), folds.Frequencies[string]()))
+//
+// Folds that run at the same time over the same history, or over views of it,
+// share one pass: each chunk is read and decoded once for all of them. A fold
+// that comes later takes part from the next chunk on, and only what it missed
+// is read again. See [Folder] for how.
 //
 // What a fold may rely on:
 //
@@ -27,7 +35,14 @@
 //   - An accumulator is used by one goroutine at a time and by no other fold;
 //     it may be mutable, and needs no locks.
 //   - Chunk results are merged from left to right.
-//   - An error, a panic or an early stop of one fold never affects another.
+//   - The result, or the error, is the one that a fold of one goroutine over
+//     the same history would have.
+//   - An error, a panic, an early stop or the end of the context of one fold
+//     never affects another.
+//   - A fold may run another fold, over this history or another one, in any of
+//     its functions, and wait for anything that other folds do.
+//   - Memory is bounded: a fold holds a few decoded chunks, and a few chunk
+//     results that wait for their turn to be merged, whatever the history's length.
 package folds
 
 import (
@@ -39,23 +54,30 @@ import (
 )
 
 // ErrStop is returned by the functions of a fold, together with an
-// accumulator, to say that no more operations are needed. Returned by Step or
-// Chunk it ends the reduction of that chunk, and of a linear fold altogether;
-// returned by Merge it ends the fold. It is never returned by [Run].
+// accumulator, to say that nothing that follows is needed. Returned by Step or
+// Chunk it ends the reduction of that chunk, and of a linear fold altogether.
+// Returned by Merge it ends the fold at the last operation that was merged;
+// what lies before is still merged into the result. It is never returned by [Run].
 var ErrStop = errors.New("fold has seen enough")
+
+// ErrGoexit is the error of a fold one of whose functions called
+// runtime.Goexit, as testing.T.FailNow does.
+var ErrGoexit = errors.New("a function of the fold called runtime.Goexit")
 
 // A Fold computes an R from a history by way of accumulators of type A.
 //
 // If Merge is nil the fold is linear: one accumulator goes from the first
 // operation to the last. Otherwise chunks are reduced in parallel, each to an
-// accumulator of its own, and these are merged into the first in order.
+// accumulator of its own, and these are merged into the first in order. Chunks
+// of which the history (a view, say) has no operation are left out.
 type Fold[A, R any] struct {
 	// Name says what is computed; it appears in errors and traces.
 	Name string
 	// Columns are the fields that the fold reads. A pass decodes the union of
 	// what its folds need. 0 means all.
 	Columns histories.Columns
-	// New makes an accumulator.
+	// New makes an accumulator. It is called once for every chunk, or once
+	// altogether if the fold is linear or there is nothing to reduce.
 	New func() A
 	// Step takes one operation. Give either Step or Chunk.
 	Step func(acc A, op histories.Op) (A, error)
@@ -63,12 +85,14 @@ type Fold[A, R any] struct {
 	// there. It is the faster way, and must not change the chunk.
 	Chunk func(acc A, c *histories.Chunk) (A, error)
 	// Finish, if not nil, is called with each chunk's accumulator when the
-	// chunk has been reduced, in parallel, before it is merged.
+	// chunk has been reduced, in parallel, before it is merged. In a linear
+	// fold it is called once, at the end.
 	Finish func(acc A) (A, error)
 	// Merge combines the accumulator of the chunks so far with that of the next.
 	Merge func(total, next A) (A, error)
 	// Associative says that Merge may be applied in any grouping (though in
-	// order), which lets the results of a long history be merged as a tree.
+	// order). The results of a long history are then merged as a tree, and a
+	// fold that joins a pass half-way need not go back before it can go on.
 	Associative bool
 	// Result makes the final value.
 	Result func(acc A) (R, error)
@@ -86,67 +110,19 @@ func (f *Fold[A, R]) validate() error {
 	return nil
 }
 
-// Run computes f over h. It may be called from any goroutine, also from inside
-// another fold. If ctx ends, it returns ctx's error.
+// Run computes f over what h holds now. It may be called from any goroutine,
+// also from inside another fold. If ctx ends first, the error wraps ctx's; it is
+// returned as soon as the functions of the fold that are running have returned,
+// and a Step counts as one call. The error of a function is wrapped, its panic
+// is a [*PanicError]; if several chunks fail, it is that of the first.
 func Run[A, R any](ctx context.Context, h histories.History, f Fold[A, R]) (R, error) {
 	var zero R
-	if err := f.validate(); err != nil {
+	r, err := newRun(h, &f)
+	if err != nil {
 		return zero, err
 	}
-	if f.Columns == 0 {
-		f.Columns = histories.AllColumns
+	if err := r.drive(ctx, 0, h.Source().NumChunks()); err != nil {
+		return zero, err
 	}
-	total := f.New()
-	first := true
-	for c, err := range histories.Chunks(h, f.Columns) {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return zero, fmt.Errorf("fold %q: %w", f.Name, err)
-		}
-		acc := total
-		if f.Merge != nil {
-			acc = f.New()
-		}
-		acc, err = f.reduce(acc, c)
-		stop := errors.Is(err, ErrStop) && f.Merge == nil
-		if err != nil && !errors.Is(err, ErrStop) {
-			return zero, fmt.Errorf("fold %q: %w", f.Name, err)
-		}
-		if f.Merge == nil {
-			total = acc
-		} else if first {
-			total = acc
-		} else {
-			total, err = f.Merge(total, acc)
-			stop = errors.Is(err, ErrStop)
-			if err != nil && !stop {
-				return zero, fmt.Errorf("fold %q: %w", f.Name, err)
-			}
-		}
-		first = false
-		if stop {
-			break
-		}
-	}
-	return f.Result(total)
-}
-
-func (f *Fold[A, R]) reduce(acc A, c *histories.Chunk) (A, error) {
-	var err error
-	if f.Chunk != nil {
-		acc, err = f.Chunk(acc, c)
-	} else {
-		for i := 0; i < c.Len() && err == nil; i++ {
-			acc, err = f.Step(acc, c.Op(i))
-		}
-	}
-	if f.Finish != nil && (err == nil || errors.Is(err, ErrStop)) {
-		stop := err
-		if acc, err = f.Finish(acc); err == nil {
-			err = stop
-		}
-	}
-	return acc, err
+	return r.result()
 }

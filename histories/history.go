@@ -166,6 +166,13 @@ func ViewChunk(h History, i int, need Columns) (*Chunk, error) {
 	return h.Apply(c)
 }
 
+// IsView reports whether h shows less than, or something else than, what its
+// source holds.
+func IsView(h History) bool {
+	_, whole := h.(*base)
+	return !whole
+}
+
 // MayHold reports whether h may have something of chunk i of its source, as far
 // as that is known without reading the chunk: from its summary, and from where
 // it lies if h is a slice.

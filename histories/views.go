@@ -90,6 +90,7 @@ type filtered struct {
 func (f *filtered) Dense() bool                  { return false }
 func (f *filtered) ProcessName(p Process) string { return f.parent.ProcessName(p) }
 func (f *filtered) Source() Source               { return f.parent.Source() }
+func (f *filtered) Attached(m func() any) any    { return f.parent.Attached(m) }
 func (f *filtered) All() iter.Seq2[Op, error]    { return all(f) }
 
 func (f *filtered) Needs(want Columns) Columns { return f.parent.Needs(want | f.pred.Columns) }
@@ -264,6 +265,7 @@ type sliced struct {
 
 func (s *sliced) ProcessName(p Process) string { return s.parent.ProcessName(p) }
 func (s *sliced) Source() Source               { return s.parent.Source() }
+func (s *sliced) Attached(m func() any) any    { return s.parent.Attached(m) }
 func (s *sliced) Needs(want Columns) Columns   { return s.parent.Needs(want) }
 func (s *sliced) Skips(sum Summary) bool       { return s.parent.Skips(sum) }
 func (s *sliced) All() iter.Seq2[Op, error]    { return all(s) }

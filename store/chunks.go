@@ -62,12 +62,16 @@ func (f *File) chunk(i int, cols histories.Columns) (*decoded, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d := cell.now.Load(); d != nil && d.Have.Has(cols) {
-		return d, nil
-	}
-	cell.mu.Lock()
-	defer cell.mu.Unlock()
 	old := cell.now.Load()
+	if old == nil || !old.Have.Has(cols) {
+		cell.mu.Lock()
+		defer cell.mu.Unlock()
+		old = cell.now.Load()
+	}
+	if old != nil && (old.Number != i || old.First != e.first || old.Len() != e.n) {
+		// Two entries of a forged directory refer to the same columns.
+		return nil, f.damaged(fmt.Errorf("%w: it is also chunk %d", ErrCorrupt, old.Number), e.off, fmt.Sprintf("chunk %d", i))
+	}
 	if old != nil && old.Have.Has(cols) {
 		return old, nil
 	}
@@ -81,6 +85,9 @@ func (f *File) chunk(i int, cols histories.Columns) (*decoded, error) {
 	before := d.size
 	size := f.state.Load().size
 	if err := f.decode(d, e, cols&^d.Have, size); err != nil {
+		if old == nil {
+			f.cache.remove(it)
+		}
 		return nil, fmt.Errorf("read history: %w", withPath(err, f.path))
 	}
 	cell.now.Store(d)

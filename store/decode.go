@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -87,7 +88,7 @@ func decodeWho(data []byte, first int64, types []histories.Type, procs []histori
 			break
 		}
 	}
-	slices.SortFunc(links, func(a, b link) int { return int(a.inv - b.inv) })
+	slices.SortFunc(links, func(a, b link) int { return cmp.Compare(a.inv, b.inv) })
 	return links, c.finish()
 }
 

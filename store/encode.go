@@ -79,7 +79,7 @@ func (e *chunkEncoder) check(op *histories.Op) error {
 	if op.Phase > histories.End {
 		return fmt.Errorf("%w: unknown %v", ErrUnencodable, op.Phase)
 	}
-	if op.Time < 0 || op.Index < 0 {
+	if op.Time == histories.Missing || op.Index < 0 {
 		return fmt.Errorf("%w: an operation needs an index and a time, and has %d and %d", ErrUnencodable, op.Index, op.Time)
 	}
 	if len(op.F) > maxF {

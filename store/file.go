@@ -82,16 +82,17 @@ func openLog(dev device) (size int64, r *root, id fileID, scanned bool, err erro
 		return 0, nil, id, false, err
 	}
 	// The size comes before the root, which may be newer then, and refer to
-	// what is beyond; never the other way round.
-	for range 3 {
+	// what is beyond; never the other way round. If no root was usable because
+	// a writer replaced both while they were being read, they have changed.
+	for {
+		before := slotBytes(dev)
 		if size, err = dev.Size(); err != nil {
 			return 0, nil, id, false, fmt.Errorf("read size: %w", err)
 		}
 		r, scanned, err = currentRoot(dev, size)
-		if err == nil && !scanned {
+		if err == nil && !scanned || slotBytes(dev) == before {
 			break
 		}
-		// Perhaps a writer changed the slots while they were being read.
 	}
 	return size, r, id, scanned, err
 }

@@ -157,7 +157,7 @@ func genOps(t *rapid.T, n int) []histories.Op {
 		}
 		now += time.Duration(rapid.Int64Range(-1, 1000).Draw(t, "dt"))
 		op := histories.Op{
-			Index: index, Time: max(now, 0),
+			Index: index, Time: now + 1000,
 			Process: histories.Process(rapid.Int64Range(-2, 6).Draw(t, "process")),
 			Type:    histories.Type(rapid.IntRange(0, 3).Draw(t, "type")),
 			F:       fmt.Sprint("f", rapid.IntRange(0, 300).Draw(t, "f")%rapid.SampledFrom([]int{1, 2, 5, 20, 300}).Draw(t, "fs")),
@@ -353,7 +353,7 @@ func TestUnencodable(t *testing.T) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}
-	for _, op := range []histories.Op{{Type: 7}, {Phase: 9}, {Index: -1}, {Time: -1}, {F: string(make([]byte, maxF+1))}} {
+	for _, op := range []histories.Op{{Type: 7}, {Phase: 9}, {Index: -1}, {Time: histories.Missing}, {F: string(make([]byte, maxF+1))}} {
 		if err := w.Append(&op); !errors.Is(err, ErrUnencodable) {
 			t.Errorf("%v: %v", op.Type, err)
 		}

@@ -154,6 +154,14 @@ func allZero(b []byte) bool {
 	return true
 }
 
+// slotBytes returns the slots as they are, as far as the file goes.
+func slotBytes(f io.ReaderAt) string {
+	b := make([]byte, 2*slotLen)
+	f.ReadAt(b[:slotLen], slotsAt)
+	f.ReadAt(b[slotLen:], slotsAt+sector)
+	return string(b)
+}
+
 // readSlots returns the usable slots, newest first, and what is wrong with the
 // others. A file that ends within the slots has none.
 func readSlots(f io.ReaderAt) (usable []slot, bad [2]error, err error) {

@@ -3,6 +3,8 @@ package store
 import (
 	"fmt"
 	"io"
+	"sync"
+	"time"
 )
 
 // job is what the sealer does in one commit, in this order: it seals a chunk,
@@ -18,6 +20,36 @@ type job struct {
 // of another file.
 type chunkMaker interface {
 	finish(p *packer, number int) entry
+}
+
+// flight keeps account of the chunks that have been handed to the sealer and
+// are not durable. Its purpose is the promise about crashes: however slow the
+// disk, no chunk follows one that has been waiting for longer than the promise
+// allows. So what a crash can cost is what was appended within that time, and
+// one chunk.
+type flight struct {
+	limit time.Duration
+	mu    sync.Mutex
+	fewer sync.Cond
+	since []time.Time // when the chunks were opened, oldest first
+}
+
+// enter waits until the oldest chunk under way is young enough.
+func (f *flight) enter(opened time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.since) > 0 && time.Since(f.since[0]) > f.limit {
+		f.fewer.Wait()
+	}
+	f.since = append(f.since, opened)
+}
+
+// leave reports that the n oldest chunks are durable, or given up.
+func (f *flight) leave(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.since = append(f.since[:0], f.since[n:]...)
+	f.fewer.Broadcast()
 }
 
 // seal is the goroutine that writes. It commits all jobs that are waiting at
@@ -52,14 +84,17 @@ func (w *Writer) seal() {
 		} else {
 			w.sealed.Store(w.sealer.root.ops)
 		}
+		left := 0
 		for _, j := range batch {
 			if e, ok := j.chunk.(*chunkEncoder); ok {
 				w.free <- e
+				left++
 			}
 			if j.reply != nil {
 				j.reply <- err
 			}
 		}
+		w.flight.leave(left)
 		clear(batch)
 	}
 }

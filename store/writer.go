@@ -27,6 +27,7 @@ type Writer struct {
 	free chan *chunkEncoder
 	jobs chan job
 
+	flight  flight
 	sealed  atomic.Int64
 	failure atomic.Pointer[error] // the first error of the disk; sticky
 
@@ -159,6 +160,7 @@ func newWriter(s *sealer, path string, opts Options) *Writer {
 		jobs: make(chan job, opts.Queue+4),
 		next: s.root.ops,
 	}
+	w.flight.limit, w.flight.fewer.L = opts.SealAfter, &w.flight.mu
 	w.sealed.Store(s.root.ops)
 	w.timer = time.AfterFunc(time.Hour, w.sealInTime)
 	w.timer.Stop()
@@ -169,7 +171,8 @@ func newWriter(s *sealer, path string, opts Options) *Writer {
 // Append records an operation: the next one of the history. Its index and time
 // are the caller's. Nothing of op is kept, so its memory may be used again. It
 // does not allocate in steady state, and waits only when the disk is slower
-// than the test by more than Options.Queue chunks.
+// than the test: by more than Options.Queue chunks, or by more than a full chunk
+// once something has been waiting for the disk for Options.SealAfter.
 //
 // Entries that do not pair up are recorded as they are; [histories.Check] finds
 // them. An operation that cannot be stored is refused with [ErrUnencodable],
@@ -243,6 +246,7 @@ func (w *Writer) encoder() *chunkEncoder {
 // handOver gives j, with the open chunk, if there is one, to the sealer.
 func (w *Writer) handOver(j job) {
 	if w.open != nil {
+		w.flight.enter(w.open.opened)
 		j.chunk, w.open = w.open, nil
 	}
 	w.jobs <- j
@@ -252,9 +256,13 @@ func (w *Writer) handOver(j job) {
 // time that was promised is for the disk.
 func (w *Writer) sealAge() time.Duration { return w.opts.SealAfter * 3 / 4 }
 
-// sealInTime runs when the timer of an open chunk fires.
+// sealInTime runs when the timer of an open chunk fires. While Append is at
+// work, or waits for the disk, it comes back later instead of waiting too.
 func (w *Writer) sealInTime() {
-	w.mu.Lock()
+	if !w.mu.TryLock() {
+		w.timer.Reset(w.opts.SealAfter / 64)
+		return
+	}
 	defer w.mu.Unlock()
 	if w.closed || w.open == nil {
 		return

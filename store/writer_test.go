@@ -82,6 +82,36 @@ func TestBackPressure(t *testing.T) {
 	})
 }
 
+// However slow the disk, what a crash would cost is what was appended within
+// the time that was promised, and one chunk.
+func TestSlowDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dev := &slowDevice{wait: func() { time.Sleep(5 * time.Second) }}
+		w, err := createOn(dev, "mem", Options{ChunkOps: 10, Queue: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ops := listAppend(3000)
+		at := make([]time.Time, len(ops))
+		for i := range ops {
+			time.Sleep(time.Millisecond)
+			if err := w.Append(&ops[i]); err != nil {
+				t.Fatal(err)
+			}
+			at[i] = time.Now()
+			// The operations that are not sealed were appended within the
+			// promised time, plus at most one chunk before or after a wait.
+			n := w.Sealed()
+			if lost := i + 1 - int(n); lost > 1000+2*10 {
+				t.Fatalf("%d operations are not sealed, from %v to %v", lost, at[n], at[i])
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 type slowDevice struct {
 	memDevice
 	wait func()

@@ -244,12 +244,31 @@ func (v Value) AppendEDN(b []byte) []byte {
 		}
 		return append(b, ']')
 	case KindTagged:
-		t, w, _ := v.Tagged()
-		b = append(append(b, '#'), t...)
-		return w.AppendEDN(append(b, ' '))
+		return v.appendTagged(b)
 	}
 	c, _ := v.Custom()
 	return appendQuoted(append(b, "#go "...), fmt.Appendf(nil, "%v", c))
+}
+
+// appendTagged writes a tagged value. Tags that stand for what EDN has a notation
+// of its own for are written in that: symbols, characters, and numbers that fit
+// into no integer or float.
+func (v Value) appendTagged(b []byte) []byte {
+	tag, w, _ := v.Tagged()
+	if text, ok := w.Str(); ok {
+		switch tag {
+		case "symbol", "ratio":
+			return append(b, text...)
+		case "char":
+			return append(append(b, '\\'), text...)
+		case "bigint":
+			return append(append(b, text...), 'N')
+		case "bigdec":
+			return append(append(b, text...), 'M')
+		}
+	}
+	b = append(append(b, '#'), tag...)
+	return w.AppendEDN(append(b, ' '))
 }
 
 func (v Value) appendSeq(b []byte, open string, end byte) []byte {

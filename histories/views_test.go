@@ -23,7 +23,7 @@ func drawOps(t *rapid.T) []histories.Op {
 		k := rapid.IntRange(0, len(procs)-1).Draw(t, "thread")
 		p := procs[k]
 		op := histories.Op{Index: index, Time: time.Duration(i * 10), Process: p,
-			F: rapid.SampledFrom([]string{"read", "write", "cas"}).Draw(t, "f"),
+			F:     rapid.SampledFrom([]string{"read", "write", "cas"}).Draw(t, "f"),
 			Value: histories.Int(rapid.Int64Range(0, 5).Draw(t, "value"))}
 		switch {
 		case !p.IsClient():

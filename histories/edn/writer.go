@@ -1,0 +1,100 @@
+package edn
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/jepsentest/go/histories"
+)
+
+// Writer writes operations, one map a line, in the way that Jepsen and elle-cli
+// read them. What a [Reader] read it writes back with the same meaning.
+type Writer struct {
+	w     *bufio.Writer
+	names histories.Names
+	buf   []byte
+}
+
+// NewWriter returns a Writer to w. names are those of the named processes.
+func NewWriter(w io.Writer, names histories.Names) *Writer {
+	return &Writer{w: bufio.NewWriterSize(w, 1<<18), names: names}
+}
+
+// Write writes an operation. Errors of the underlying writer may come later,
+// but no later than with Flush.
+func (w *Writer) Write(op *histories.Op) error {
+	w.buf = AppendOp(w.buf[:0], op, w.names)
+	w.buf = append(w.buf, '\n')
+	if _, err := w.w.Write(w.buf); err != nil {
+		return fmt.Errorf("write history: %w", err)
+	}
+	return nil
+}
+
+// Flush writes what is buffered.
+func (w *Writer) Flush() error {
+	if err := w.w.Flush(); err != nil {
+		return fmt.Errorf("write history: %w", err)
+	}
+	return nil
+}
+
+// WriteHistory writes all of h.
+func WriteHistory(w io.Writer, h histories.History) error {
+	out := NewWriter(w, h.Source().Names())
+	for op, err := range h.All() {
+		if err != nil {
+			return err
+		}
+		if err := out.Write(&op); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+// AppendOp appends an operation as a map.
+func AppendOp(b []byte, op *histories.Op, names histories.Names) []byte {
+	b = append(b, "{:type :"...)
+	b = append(b, op.Type.String()...)
+	b = append(b, ", :process "...)
+	if !op.Process.IsClient() {
+		b = append(b, ':')
+	}
+	b = append(b, names.Name(op.Process)...)
+	b = append(b, ", :f "...)
+	b = appendF(b, op.F)
+	b = append(b, ", :value "...)
+	b = op.Value.AppendEDN(b)
+	if !op.Error.IsNil() {
+		b = append(b, ", :error "...)
+		b = op.Error.AppendEDN(b)
+	}
+	if op.Phase != histories.NoPhase {
+		b = append(append(b, ", :phase :"...), op.Phase.String()...)
+	}
+	for _, f := range op.Extra {
+		b = append(append(append(b, ", :"...), f.Name...), ' ')
+		b = f.Value.AppendEDN(b)
+	}
+	b = append(b, ", :time "...)
+	b = strconv.AppendInt(b, int64(op.Time), 10)
+	b = append(b, ", :index "...)
+	b = strconv.AppendInt(b, op.Index, 10)
+	return append(b, '}')
+}
+
+// appendF writes an f as a keyword, or as a string if it cannot be one.
+func appendF(b []byte, f string) []byte {
+	if f == "" {
+		return append(b, "nil"...)
+	}
+	for i := range len(f) {
+		if !isWord[f[i]] {
+			return histories.String(f).AppendEDN(b)
+		}
+	}
+	return append(append(b, ':'), f...)
+}

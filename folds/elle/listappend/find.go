@@ -137,8 +137,8 @@ func isPrefix(a, b histories.Value) bool {
 	return true
 }
 
-// lostUpdates finds committed transactions that read the same version of a key
-// before they appended to it.
+// lostUpdates finds committed transactions whose first reads of a key returned
+// the same version, and which then appended to it.
 func (f *finder) lostUpdates(k *keyData) {
 	if !f.wants("lost-update") {
 		return
@@ -147,7 +147,7 @@ func (f *finder) lostUpdates(k *keyData) {
 	var versions []string
 	for _, r := range k.reads {
 		t := &f.txns[r.txn]
-		if !firstTouch(t.mops, r.mop) || !appendsAfter(t.mops, r.mop) {
+		if !firstRead(t.mops, r.mop) || !appendsAfter(t.mops, r.mop) {
 			continue
 		}
 		v := string(r.list.AppendKey(nil))
@@ -176,6 +176,16 @@ func (f *finder) lostUpdates(k *keyData) {
 func firstTouch(mops []histories.Mop, i int) bool {
 	for j := range i {
 		if mops[j].Key.Equal(mops[i].Key) {
+			return false
+		}
+	}
+	return true
+}
+
+// firstRead reports whether micro-operation i is the first read of its key.
+func firstRead(mops []histories.Mop, i int) bool {
+	for j := range i {
+		if mops[j].Kind == histories.MopRead && mops[j].Key.Equal(mops[i].Key) {
 			return false
 		}
 	}

@@ -54,7 +54,7 @@ type Folder struct {
 	reads    []*batch      // chunks that are being read
 	active   int           // workers that are not waiting
 	cursor   int           // the chunk after the one that was read last
-	patience time.Duration // see overtake
+	patience time.Duration // the most that folds have with each other: see patience
 	lanes    lanes
 	stats    Stats
 }
@@ -62,7 +62,7 @@ type Folder struct {
 // For returns the Folder of a history and all of its views.
 func For(h histories.History) *Folder {
 	return h.Attached(func() any {
-		return &Folder{src: h.Source(), patience: maxPatience}
+		return &Folder{src: h.Source(), patience: patience}
 	}).(*Folder)
 }
 

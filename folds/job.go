@@ -38,9 +38,11 @@ type job struct {
 	out     int    // taken, and not yet reduced
 	busy    bool   // if linear: a worker has the accumulator
 
-	calls   int       // calls of the fold's functions that are going on
-	since   time.Time // when the last of them began or ended
-	without int64     // chunks read for others only
+	calls     int           // calls of the fold's functions that are going on
+	since     time.Time     // when the last of them began or ended
+	patience  time.Duration // how long the others wait for it
+	overtaken bool          // the others did not wait for a call that is going on
+	without   int64         // chunks read for others only
 
 	helpers int  // workers besides the caller of Run
 	waiting bool // the caller waits
@@ -78,6 +80,7 @@ func (j *job) drive(ctx context.Context, from, n int) (err error) {
 	}
 
 	f.mu.Lock()
+	j.patience = f.patience
 	f.add(j)
 	f.active++
 	lane := f.lanes.take()
@@ -117,8 +120,7 @@ func (j *job) work(lane int, caller bool) {
 			j.since = time.Now()
 			f.mu.Unlock()
 			j.process(p, lane)
-			j.calls--
-			j.since = time.Now()
+			f.called(j)
 			f.kick()
 			continue
 		}

@@ -14,10 +14,10 @@ import "time"
 // Rule 1 makes a pass cheap; rule 2 keeps every fold alive, whatever the others'
 // functions do.
 
-// maxPatience is how long folds wait for one that is in a call and has no room.
+// patience is how long folds wait at most for one that is in a call and has no room.
 // At 16,384 operations a chunk, it lets a fold take a microsecond an operation
 // before the others leave it behind.
-const maxPatience = 20 * time.Millisecond
+const patience = 20 * time.Millisecond
 
 // choose picks a chunk for a worker of j to read, and lets all folds that can
 // take it do so. If it returns nil, j has to wait until something changes, or
@@ -73,7 +73,7 @@ func (f *Folder) mustWait(j *job, i int) (until time.Time, wait bool) {
 		if k.calls == 0 {
 			return time.Time{}, true
 		}
-		if stuck := k.since.Add(f.patience); time.Now().Before(stuck) {
+		if stuck := k.since.Add(k.patience); time.Now().Before(stuck) {
 			wait = true
 			if until.IsZero() || stuck.Before(until) {
 				until = stuck
@@ -83,21 +83,30 @@ func (f *Folder) mustWait(j *job, i int) (until time.Time, wait bool) {
 	return until, wait
 }
 
-// overtake notes which folds are left behind when i is read. After each, the
-// others' patience is half of what it was, and grows again while none is: a
-// fold that runs folds in its functions costs the others little.
+// overtake notes which folds are left behind when j reads i. The next time, the
+// others wait half as long for such a fold: one that runs folds in its functions
+// costs the others little.
 func (f *Folder) overtake(j *job, i int) {
-	stuck := false
-	if len(f.jobs) > 1 {
-		for _, k := range f.jobs {
-			stuck = stuck || k != j && k.calls > 0 && k.willWant(i) && !k.canTake(i)
+	if len(f.jobs) == 1 {
+		return
+	}
+	for _, k := range f.jobs {
+		if k != j && k.calls > 0 && k.willWant(i) && !k.canTake(i) {
+			k.patience /= 2
+			k.overtaken = true
 		}
 	}
-	if stuck {
-		f.patience /= 2
-	} else if f.patience < maxPatience {
-		f.patience += f.patience/64 + 1
+}
+
+// called notes that a call of a function of j has returned. If nobody gave up
+// waiting for it, the others have more patience with j again.
+func (f *Folder) called(j *job) {
+	j.calls--
+	j.since = time.Now()
+	if !j.overtaken {
+		j.patience = min(f.patience, 2*j.patience+f.patience/16)
 	}
+	j.overtaken = false
 }
 
 // take makes the batch of chunk i for all that can take it.

@@ -33,6 +33,9 @@ func compact(in *os.File, path string) (before, after int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
+	if f.Damaged() {
+		return 0, 0, &CorruptError{Offset: slotsAt, What: "root", Detail: "the newest cannot be used, and compacting an older one would lose operations"}
+	}
 	dir := filepath.Dir(path)
 	out, err := os.CreateTemp(dir, "."+filepath.Base(path)+".compact-*")
 	if err != nil {

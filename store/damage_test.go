@@ -115,8 +115,8 @@ func TestWithoutSlots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !f.Searched() || !f.Complete() {
-		t.Fatal(f.Searched(), f.Complete())
+	if !f.Damaged() || !f.Complete() {
+		t.Fatal(f.Damaged(), f.Complete())
 	}
 	got, err := histories.Collect(f.History())
 	if err != nil || len(got) != len(ops) {

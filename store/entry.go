@@ -65,7 +65,7 @@ func (e *entry) column(c columnID) (pointer, bool) {
 	return pointer{off, e.lens[c]}, e.lens[c] != 0
 }
 
-// last returns the position after the last operation.
+// end returns the position after the last operation.
 func (e *entry) end() int64 { return e.first + int64(e.n) }
 
 func (e *entry) append(b []byte) []byte {

@@ -30,14 +30,14 @@ type File struct {
 
 // state is what a File shows.
 type state struct {
-	root    *root
-	size    int64 // of the file, which bounds all references
-	scanned bool
+	root  *root
+	size  int64 // of the file, which bounds all references
+	older bool  // the newest root could not be used
 }
 
 // Open opens the file at path for reading. It reads a few blocks, whatever the
 // size of the history. A file whose roots are damaged is searched for an older
-// one, which takes time proportional to its size: see [File.Searched].
+// one, which takes time proportional to its size: see [File.Damaged].
 //
 // Errors are those of the file system, [ErrNotBlockLog], [ErrVersion] and
 // [ErrCorrupt].
@@ -56,7 +56,7 @@ func Open(path string, opts Options) (*File, error) {
 
 // openOn opens the log on a device. The File closes it.
 func openOn(dev device, path string, opts Options) (*File, error) {
-	size, r, id, scanned, err := openLog(dev)
+	size, r, id, older, err := openLog(dev)
 	if err != nil {
 		return nil, fmt.Errorf("open history %s: %w", path, withPath(err, path))
 	}
@@ -67,12 +67,12 @@ func openOn(dev device, path string, opts Options) (*File, error) {
 	if file, ok := dev.(fileDevice); ok {
 		f.ident = identify(id, file.File)
 	}
-	f.show(&state{r, size, scanned})
+	f.show(&state{r, size, older})
 	return f, nil
 }
 
 // openLog reads the header and finds the root.
-func openLog(dev device) (size int64, r *root, id fileID, scanned bool, err error) {
+func openLog(dev device) (size int64, r *root, id fileID, older bool, err error) {
 	h := make([]byte, headerLen)
 	n, err := dev.ReadAt(h, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -89,12 +89,12 @@ func openLog(dev device) (size int64, r *root, id fileID, scanned bool, err erro
 		if size, err = dev.Size(); err != nil {
 			return 0, nil, id, false, fmt.Errorf("read size: %w", err)
 		}
-		r, scanned, err = currentRoot(dev, size)
-		if err == nil && !scanned || slotBytes(dev) == before {
+		r, older, err = currentRoot(dev, size)
+		if err == nil && !older || slotBytes(dev) == before {
 			break
 		}
 	}
-	return size, r, id, scanned, err
+	return size, r, id, older, err
 }
 
 func (f *File) show(st *state) {
@@ -117,14 +117,14 @@ func withPath(err error, path string) error {
 // Refresh makes the File show what has been sealed since. The history that
 // [File.History] returned grows with it; what it has handed out stays valid.
 func (f *File) Refresh() error {
-	size, r, id, scanned, err := openLog(f.asDevice())
+	size, r, id, older, err := openLog(f.asDevice())
 	switch old := f.state.Load(); {
 	case err != nil:
 		return fmt.Errorf("refresh history %s: %w", f.path, withPath(err, f.path))
 	case id != f.ident.id:
 		return fmt.Errorf("refresh history %s: it is another file now", f.path)
 	case r.seq > old.root.seq && r.chunks >= old.root.chunks:
-		f.state.Store(&state{r, size, scanned})
+		f.state.Store(&state{r, size, older})
 	}
 	return nil
 }
@@ -141,9 +141,10 @@ func (f *File) Len() int64 { return f.state.Load().root.ops }
 // still running, or it crashed.
 func (f *File) Complete() bool { return f.state.Load().root.complete }
 
-// Searched reports that both root slots were unusable, so that the state shown
-// is the last that could be found in the log. [Verify] tells what is wrong.
-func (f *File) Searched() bool { return f.state.Load().scanned }
+// Damaged reports that the newest root cannot be used, so that an older state
+// is shown: the last that could be found. [Verify] tells what is wrong. It is
+// not set by a crash, only by damage to what had been durable.
+func (f *File) Damaged() bool { return f.state.Load().older }
 
 // Path returns the path with which the file was opened.
 func (f *File) Path() string { return f.path }
@@ -165,7 +166,7 @@ func (f *File) Previous() (previous *File, ok bool, err error) {
 	}
 	p := &File{path: f.path, opts: f.opts, dev: f.dev, cache: f.cache, ident: f.ident, values: f.values}
 	p.close = func() error { return nil }
-	p.show(&state{r, st.size, st.scanned})
+	p.show(&state{r, st.size, st.older})
 	return p, true, nil
 }
 

@@ -140,7 +140,7 @@ func (s *salvage) copyTo(w *Writer, rec *Recovered) error {
 		numbers = append(numbers, n)
 	}
 	slices.Sort(numbers)
-	next, index := 0, int64(-1)
+	next := 0
 	for _, n := range numbers {
 		e := s.chunks[n]
 		rec.Lost += n - next
@@ -156,10 +156,6 @@ func (s *salvage) copyTo(w *Writer, rec *Recovered) error {
 		rec.Chunks++
 		for i := range d.Len() {
 			op := d.Op(i)
-			if op.Index <= index {
-				continue // what another chunk had already
-			}
-			index = op.Index
 			if err := w.Append(&op); err != nil {
 				return err
 			}

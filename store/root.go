@@ -188,9 +188,10 @@ func readSlots(f io.ReaderAt) (usable []slot, bad [2]error, err error) {
 }
 
 // currentRoot finds the state of the file by the recovery rule of the package
-// comment. scanned reports that the log had to be searched. A file in which no
-// root was ever committed has the empty state, with a zero sequence number.
-func currentRoot(f io.ReaderAt, size int64) (r *root, scanned bool, err error) {
+// comment. older reports that a root was committed that cannot be read, so that
+// this one is older, or had to be searched for. A file in which no root was
+// ever committed has the empty state, with a zero sequence number.
+func currentRoot(f io.ReaderAt, size int64) (r *root, older bool, err error) {
 	slots, bad, err := readSlots(f)
 	if err != nil {
 		return nil, false, err
@@ -202,7 +203,7 @@ func currentRoot(f io.ReaderAt, size int64) (r *root, scanned bool, err error) {
 			err = &CorruptError{Offset: s.at.off, What: "root block", Detail: "sequence differs from the slot's"}
 		}
 		if err == nil {
-			return r, false, nil
+			return r, failure != nil, nil
 		}
 		if !errors.Is(err, ErrCorrupt) {
 			return nil, false, err

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,7 +77,7 @@ func createOn(dev device, path string, opts Options) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create history: %w", err)
 	}
-	s := &sealer{dev: dev, end: firstBlock, root: root{dense: true, names: opts.Names}}
+	s := &sealer{dev: dev, end: firstBlock, root: root{dense: true, names: slices.Clone(opts.Names)}}
 	if err := s.commit(nil); err != nil {
 		return nil, fmt.Errorf("create history: %w", err)
 	}
@@ -291,7 +292,7 @@ func (w *Writer) SetMeta(meta histories.Value) error {
 
 // SetNames replaces the names of the named processes.
 func (w *Writer) SetNames(names histories.Names) error {
-	names = append(histories.Names(nil), names...)
+	names = slices.Clone(names)
 	return w.do(job{change: func(_ *packer, r *root) { r.names = names }})
 }
 

@@ -50,8 +50,8 @@ var (
 	// ErrIndex: indices are not unique and strictly increasing, or some
 	// operations have one and others do not.
 	ErrIndex = errors.New("bad index")
-	// ErrTime: times run backwards.
-	ErrTime = errors.New("time runs backwards")
+	// ErrTime: some operations have a time and others do not.
+	ErrTime = errors.New("bad time")
 	// ErrOutOfRange: a position at or beyond the end of a history was asked for.
 	ErrOutOfRange = errors.New("position out of range")
 )

@@ -51,6 +51,52 @@ func SourceLen(s Source) int64 {
 	return first + int64(ops)
 }
 
+// Missing marks an index or a time that an imported operation does not have.
+const Missing = -1
+
+// Numberer gives the operations of an imported history, which arrive one after
+// the other, the indices and times that they lack. The zero Numberer is ready
+// for the first one.
+type Numberer struct {
+	n    int64
+	last int64 // the index of the operation before
+	// Whether operations lack indices and times: decided by the first one, and
+	// the same for all.
+	noIndex, noTime bool
+}
+
+// Next completes the next operation. If the first operation's Index was
+// [Missing], so must be all others', and positions become the indices;
+// otherwise indices must increase strictly. The same holds for Time, except
+// that times are not compared, and missing ones become one nanosecond per
+// entry. The error is an [*OpError], after which the operation does not count.
+func (n *Numberer) Next(op *Op) error {
+	given := *op
+	if n.n == 0 {
+		n.noIndex, n.noTime = op.Index == Missing, op.Time == Missing
+	}
+	switch {
+	case n.noIndex != (op.Index == Missing):
+		return &OpError{n.n, given, fmt.Errorf("%w: some operations have an index and others do not", ErrIndex)}
+	case n.noIndex:
+		op.Index = n.n
+	case n.n > 0 && op.Index <= n.last || op.Index < 0:
+		return &OpError{n.n, given, fmt.Errorf("%w: %d follows %d", ErrIndex, op.Index, n.last)}
+	}
+	switch {
+	case n.noTime != (op.Time == Missing):
+		return &OpError{n.n, given, fmt.Errorf("%w: some operations have a time and others do not", ErrTime)}
+	case n.noTime:
+		op.Time = time.Duration(n.n)
+	}
+	if !op.Type.Valid() {
+		return &OpError{n.n, given, fmt.Errorf("unknown type %v", op.Type)}
+	}
+	n.last = op.Index
+	n.n++
+	return nil
+}
+
 // Builder collects operations in memory. It is the way to make a history from a
 // stream; [New] is shorter for a few. The zero Builder is ready for use.
 type Builder struct {
@@ -59,44 +105,17 @@ type Builder struct {
 	// ChunkSize is the number of operations per chunk; 0 means [ChunkSize].
 	ChunkSize int
 
+	number Numberer
 	chunks []*Chunk
 	n      int64
-	last   Op
 	sparse bool
-	// Whether the operations so far carry indices and times: decided by the
-	// first ones, and the same for all.
-	noIndex, noTime bool
 }
 
-// Missing marks an index or a time that an imported operation does not have.
-const Missing = -1
-
-// Add appends an operation. If the first operation's Index is [Missing], so
-// must be all others', and positions become the indices; otherwise indices must
-// increase strictly. The same holds for Time, except that an equal time is no
-// error and missing times become one nanosecond per entry. The error is an
-// [*OpError], after which the operation has not been added.
+// Add appends an operation, to which it gives an index and a time if it has
+// none, as a [Numberer] does. After an error it has not been added.
 func (b *Builder) Add(op Op) error {
-	given := op
-	if b.n == 0 {
-		b.noIndex, b.noTime = op.Index == Missing, op.Time == Missing
-	}
-	switch {
-	case b.noIndex != (op.Index == Missing):
-		return &OpError{b.n, given, fmt.Errorf("%w: some operations have an index and others do not", ErrIndex)}
-	case b.noIndex:
-		op.Index = b.n
-	case b.n > 0 && op.Index <= b.last.Index || op.Index < 0:
-		return &OpError{b.n, given, fmt.Errorf("%w: %d follows %d", ErrIndex, op.Index, b.last.Index)}
-	}
-	switch {
-	case b.noTime != (op.Time == Missing):
-		return &OpError{b.n, given, fmt.Errorf("%w: some operations have a time and others do not", ErrTime)}
-	case b.noTime:
-		op.Time = time.Duration(b.n)
-	}
-	if !op.Type.Valid() {
-		return &OpError{b.n, given, fmt.Errorf("unknown type %v", op.Type)}
+	if err := b.number.Next(&op); err != nil {
+		return err
 	}
 	b.add(&op)
 	return nil
@@ -114,7 +133,6 @@ func (b *Builder) add(op *Op) {
 	}
 	b.chunks[k-1].Add(op)
 	b.sparse = b.sparse || op.Index != b.n
-	b.last = *op
 	b.n++
 }
 

@@ -23,7 +23,14 @@ const (
 
 // commands are what the program can do.
 type commands struct {
-	Demo demoCommand `cmd:"" help:"Test a simulated database with a bug, and show what a failure looks like."`
+	Demo    demoCommand    `cmd:"" help:"Test a simulated database with a bug, and show what a failure looks like."`
+	Ls      lsCommand      `cmd:"" help:"List the stored runs, newest first."`
+	Show    showCommand    `cmd:"" help:"Show a run: what is stored about it, and its operations."`
+	Export  exportCommand  `cmd:"" help:"Write the history of a run in EDN or JSON."`
+	Import  importCommand  `cmd:"" help:"Store a history in EDN or JSON as a run."`
+	Verify  verifyCommand  `cmd:"" help:"Check every checksum and reference of runs."`
+	Recover recoverCommand `cmd:"" help:"Write a good file from what is intact of a damaged one."`
+	Compact compactCommand `cmd:"" help:"Make the files of runs smaller."`
 }
 
 // verdict is an error that only carries an exit code: everything has been said.

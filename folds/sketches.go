@@ -95,7 +95,7 @@ func (h *Histogram[N]) Quantile(q float64) N {
 	}
 	for k := len(h.below) - 1; k >= 0; k-- {
 		if rank -= h.below[k]; rank <= 0 {
-			return max(h.min, -N(middleOf(k)))
+			return max(h.min, -N(min(middleOf(k), 1<<63)))
 		}
 	}
 	for k, n := range h.above {

@@ -340,3 +340,56 @@ func TestVerifyAndRecover(t *testing.T) {
 		}
 	}
 }
+
+// twice is a chunk that a forged directory has two times.
+type twice struct{ e *entry }
+
+func (c twice) finish(p *packer, number int) entry {
+	e := *c.e
+	e.first, e.reach, e.n = c.e.end(), c.e.end(), c.e.n/2
+	return e
+}
+
+// kept is a chunk whose entry is remembered.
+type kept struct {
+	chunkEncoder
+	e *entry
+}
+
+func (c *kept) finish(p *packer, number int) entry {
+	*c.e = c.chunkEncoder.finish(p, number)
+	return *c.e
+}
+
+// Two entries of the directory may not refer to the same columns: they would be
+// taken for each other in the cache.
+func TestChunkReferredToTwice(t *testing.T) {
+	dev := &memDevice{}
+	if _, err := dev.WriteAt(newFileHeader(), 0); err != nil {
+		t.Fatal(err)
+	}
+	c := &kept{e: new(entry)}
+	c.reset(0)
+	ops := listAppend(20)
+	for i := range ops {
+		c.add(&ops[i], -1)
+	}
+	s := &sealer{dev: dev, end: firstBlock, root: root{dense: true}}
+	if err := s.commit([]job{{chunk: c}, {chunk: twice{c.e}}}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := openOn(dev, "mem", Options{Cache: NewCache(1 << 20)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if op, err := f.History().Nth(19); err != nil || !op.Equal(ops[19]) {
+			t.Fatal(op, err)
+		}
+	}
+	for _, pos := range []int64{20, 29} {
+		if _, err := f.History().Nth(pos); !errors.Is(err, ErrCorrupt) {
+			t.Fatalf("operation %d: %v", pos, err)
+		}
+	}
+}

@@ -37,6 +37,14 @@ type scenario struct {
 	opts     jepsentest.Options
 }
 
+// With no majority there is no progress, and the faults see to it that often
+// there is none: what succeeds then depends on luck. Without faults there is no
+// excuse.
+const (
+	minRateUnderFaults = 1.0  // successful operations per second
+	minShareOtherwise  = 0.05 // of the rate that is aimed at
+)
+
 // test puts a scenario together.
 func (s scenario) test() jepsentest.Test {
 	if s.opts.Nodes > 0 {
@@ -62,10 +70,11 @@ func (s scenario) test() jepsentest.Test {
 		Client:      etcd.NewAppendClient(db),
 		Concurrency: threads,
 		OpTimeout:   2 * time.Second,
-		MinRate:     s.rate / 20,
+		MinRate:     minRateUnderFaults,
 		Options:     map[string]string{"etcd.version": *version, "etcd.image": *image},
 	}
 	if s.faults == nil {
+		t.MinRate = s.rate * minShareOtherwise
 		t.Generator = dsl.Phases(dsl.TimeLimit(s.main, main), dsl.Clients(w.Final))
 		return t
 	}

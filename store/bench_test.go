@@ -187,7 +187,7 @@ func BenchmarkScanTypes(b *testing.B) {
 	report(b, int64(b.N)*f.Len(), cpu)
 }
 
-// S3: open, metadata, first operation.
+// Open, and read the metadata.
 func BenchmarkOpen(b *testing.B) {
 	path := openBench(b, Options{}).Path()
 	b.ResetTimer()
@@ -199,6 +199,25 @@ func BenchmarkOpen(b *testing.B) {
 		}
 		if m, err := f.Meta(); err != nil || m.IsNil() {
 			b.Fatal(m, err)
+		}
+		f.Close()
+	}
+	report(b, int64(b.N), cpu)
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/1e3/float64(b.N), "ms/open")
+}
+
+// S3: open, and read the first operation.
+func BenchmarkOpenFirst(b *testing.B) {
+	path := openBench(b, Options{}).Path()
+	b.ResetTimer()
+	cpu := cpuTime()
+	for range b.N {
+		f, err := Open(path, Options{Cache: NewCache(16 << 20)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if op, err := f.History().Nth(0); err != nil || op.Type != histories.Invoke {
+			b.Fatal(op, err)
 		}
 		f.Close()
 	}

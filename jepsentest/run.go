@@ -239,7 +239,7 @@ func (r *run) newScheduler(ctx context.Context) *scheduler {
 		cfg:     &r.Test,
 		threads: dsl.NewThreads(r.Concurrency, r.Seed, names...),
 		gen:     r.Generator,
-		done:    make(chan completion, total),
+		done:    make(chan *worker, total),
 		journal: r.writer,
 		stats:   r.stats,
 		start:   time.Now(),

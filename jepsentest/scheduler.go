@@ -28,7 +28,7 @@ type scheduler struct {
 	threads *dsl.Threads
 	gen     dsl.Generator
 	workers []*worker
-	done    chan completion
+	done    chan *worker // those whose operation has ended
 	journal journal
 	stats   *counters
 	start   time.Time
@@ -78,7 +78,7 @@ func (s *scheduler) run(ctx context.Context) (interrupted bool, err error) {
 			if offer.Op.Time > now {
 				err = s.wait(ctx, offer.Op.Time)
 			} else {
-				err = s.dispatch(ctx, offer)
+				err = s.dispatch(now, offer)
 			}
 		}
 		if err != nil {
@@ -91,8 +91,8 @@ func (s *scheduler) run(ctx context.Context) (interrupted bool, err error) {
 func (s *scheduler) drain() error {
 	for {
 		select {
-		case c := <-s.done:
-			if err := s.complete(c); err != nil {
+		case w := <-s.done:
+			if err := s.complete(w); err != nil {
 				return err
 			}
 		default:
@@ -113,8 +113,8 @@ func (s *scheduler) wait(ctx context.Context, until time.Duration) error {
 	}
 	s.timer.Reset(d)
 	select {
-	case c := <-s.done:
-		return s.complete(c)
+	case w := <-s.done:
+		return s.complete(w)
 	case <-s.timer.C:
 		return s.abandonOverdue()
 	case <-ctx.Done():
@@ -122,31 +122,31 @@ func (s *scheduler) wait(ctx context.Context, until time.Duration) error {
 	}
 }
 
-func (s *scheduler) dispatch(ctx context.Context, offer dsl.Offer) error {
+// dispatch hands what is offered to its worker.
+func (s *scheduler) dispatch(now time.Duration, offer dsl.Offer) error {
 	op := offer.Op
 	th, err := dsl.Check(s.threads.Context(op.Time), op)
 	if err != nil {
 		return fmt.Errorf("run generator: %w", err)
 	}
-	inv := histories.Op{Index: s.index, Time: op.Time, Process: op.Process, F: op.F, Value: op.Value, Extra: op.Extra}
-	if !inv.Process.IsClient() {
-		inv.Type, inv.Phase = histories.Info, histories.Begin
-	}
 	w := s.workers[th]
+	w.inv = histories.Op{Index: s.index, Time: op.Time, Process: op.Process, F: op.F, Value: op.Value, Extra: op.Extra}
+	if !op.Process.IsClient() {
+		w.inv.Type, w.inv.Phase = histories.Info, histories.Begin
+	}
 	s.gen = offer.Next
 	s.threads.Busy(th)
 	s.busy++
-	w.running, w.since, w.recorded = true, time.Now(), op.Kind == dsl.Invoke
-	if w.recorded {
+	w.running, w.since, w.kind = true, now, op.Kind
+	if op.Kind == dsl.Invoke {
 		s.index++
-		if err := s.journal.Append(&inv); err != nil {
+		if err := s.journal.Append(&w.inv); err != nil {
 			return err
 		}
-		s.stats.invoked(&inv)
-		s.update(&inv, op.Time)
+		s.stats.invoked(&w.inv)
+		s.update(&w.inv, op.Time)
 	}
-	w.inv = inv
-	w.inbox <- job{inv, op.Kind}
+	w.inbox <- struct{}{}
 	return nil
 }
 
@@ -157,25 +157,28 @@ func (s *scheduler) update(ev *histories.Op, at time.Duration) {
 }
 
 // complete records what a worker reports.
-func (s *scheduler) complete(c completion) error {
-	w := c.worker
+func (s *scheduler) complete(w *worker) error {
 	if s.workers[w.thread] != w {
 		return nil // it was abandoned, and has been accounted for
 	}
+	return s.record(w, &w.out)
+}
+
+// record notes that the operation of w has completed as op.
+func (s *scheduler) record(w *worker, op *histories.Op) error {
 	s.busy--
 	w.running = false
 	s.threads.Free(w.thread)
-	if !w.recorded {
+	if w.kind != dsl.Invoke {
 		return nil
 	}
-	op := c.op
 	op.Index, op.Time = s.index, s.now()
 	s.index++
-	if err := s.journal.Append(&op); err != nil {
+	if err := s.journal.Append(op); err != nil {
 		return err
 	}
-	s.stats.completed(&op)
-	s.update(&op, op.Time)
+	s.stats.completed(op)
+	s.update(op, op.Time)
 	if op.Process.IsClient() && op.Type == histories.Info {
 		s.threads.Retire(w.thread)
 	}
@@ -187,8 +190,9 @@ func (s *scheduler) abandonOverdue() error {
 	if s.cfg.OpTimeout < 0 {
 		return nil
 	}
+	now := s.now()
 	for _, w := range s.workers {
-		if !w.running || !w.isClient() || time.Since(w.since) < s.cfg.OpTimeout+s.cfg.Grace {
+		if !w.running || !w.isClient() || now-w.since < s.cfg.OpTimeout+s.cfg.Grace {
 			continue
 		}
 		s.logf("process %v ignores the end of its context: operation %d (%s) is given up", w.inv.Process, w.inv.Index, w.inv.F)
@@ -209,31 +213,47 @@ func (s *scheduler) abandon(w *worker, why string) error {
 		op.Phase = histories.End
 	}
 	op.Error = histories.Keyword(why)
-	if err := s.complete(completion{w, op}); err != nil {
+	if err := s.record(w, &op); err != nil {
 		return err
 	}
 	s.workers[w.thread] = w.replace()
 	return nil
 }
 
+// nemesisGrace is how long a nemesis has to finish what it is doing when the run
+// is interrupted. It is longer than that of clients: a fault that comes about
+// after the healing would stay.
+const nemesisGrace = 15 * time.Second
+
 // stop ends the run early: the workers' contexts have ended with the run's, so
-// clients that listen to them return soon; the others are given up.
+// those that listen to them return soon; the others are given up.
 func (s *scheduler) stop() error {
-	deadline := time.NewTimer(s.cfg.Grace)
-	defer deadline.Stop()
+	clients, nemeses := time.NewTimer(s.cfg.Grace), time.NewTimer(max(nemesisGrace, s.cfg.Grace))
+	defer clients.Stop()
+	defer nemeses.Stop()
 	for s.busy > 0 {
+		var err error
 		select {
-		case c := <-s.done:
-			if err := s.complete(c); err != nil {
+		case w := <-s.done:
+			err = s.complete(w)
+		case <-clients.C:
+			err = s.abandonAll((*worker).isClient)
+		case <-nemeses.C:
+			err = s.abandonAll(func(*worker) bool { return true })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// abandonAll gives up the workers that are running and satisfy which.
+func (s *scheduler) abandonAll(which func(*worker) bool) error {
+	for _, w := range s.workers {
+		if w.running && which(w) {
+			if err := s.abandon(w, "interrupted"); err != nil {
 				return err
-			}
-		case <-deadline.C:
-			for _, w := range s.workers {
-				if w.running {
-					if err := s.abandon(w, "interrupted"); err != nil {
-						return err
-					}
-				}
 			}
 		}
 	}

@@ -11,33 +11,27 @@ import (
 	"github.com/jepsentest/go/histories"
 )
 
-// job is an operation for a worker.
-type job struct {
-	op   histories.Op
-	kind dsl.Kind
-}
-
-// completion is what became of it.
-type completion struct {
-	worker *worker
-	op     histories.Op
-}
-
 // worker is one thread of the test: a goroutine that carries out one operation
-// at a time. Fields in the first group belong to the scheduler.
+// at a time.
+//
+// The scheduler writes the first group of fields while the worker is idle; a
+// message in inbox hands them over, one in done hands them back, with out
+// filled in. So each operation is copied once in each direction, and nothing is
+// allocated. A worker that has been abandoned is not handed back.
 type worker struct {
-	running  bool
-	recorded bool         // whether the running operation is in the history
-	inv      histories.Op // the running operation
-	since    time.Time    // when it was handed over
+	inv     histories.Op // the running operation
+	kind    dsl.Kind     // what is to be done with it
+	running bool
+	since   time.Duration // when it was handed over
+	out     histories.Op  // its completion
 
 	thread dsl.Thread
-	inbox  chan job // room for one: the scheduler never waits for a worker
-	done   chan<- completion
+	inbox  chan struct{} // room for one: the scheduler never waits for a worker
+	done   chan<- *worker
 	gone   chan struct{}   // closed when the worker has been abandoned
 	ended  chan struct{}   // closed when the goroutine has ended
 	ctx    context.Context // ends when the run is interrupted
-	run    func(ctx context.Context, op *histories.Op) histories.Op
+	run    func(ctx context.Context, op, out *histories.Op)
 	make   func() *worker // makes its replacement
 	client *clientSlot    // nil for a nemesis
 	logf   func(string, ...any)
@@ -45,29 +39,32 @@ type worker struct {
 
 func (w *worker) isClient() bool { return w.client != nil }
 
-func newWorker(th dsl.Thread, done chan<- completion, ctx context.Context, logf func(string, ...any)) *worker {
-	return &worker{thread: th, inbox: make(chan job, 1), done: done, gone: make(chan struct{}),
+func newWorker(th dsl.Thread, done chan<- *worker, ctx context.Context, logf func(string, ...any)) *worker {
+	return &worker{thread: th, inbox: make(chan struct{}, 1), done: done, gone: make(chan struct{}),
 		ended: make(chan struct{}), ctx: ctx, logf: logf}
 }
 
-// loop carries out jobs until the inbox is closed.
+// loop carries out operations until the inbox is closed.
 func (w *worker) loop() {
 	defer close(w.ended)
-	for j := range w.inbox {
-		var out histories.Op
-		switch j.kind {
+	for range w.inbox {
+		switch w.kind {
 		case dsl.SleepKind:
-			ns, _ := j.op.Value.Int()
+			ns, _ := w.inv.Value.Int()
 			sleep(w.ctx, time.Duration(ns))
 		case dsl.LogKind:
-			text, _ := j.op.Value.Str()
+			text, _ := w.inv.Value.Str()
 			w.logf("%s", text)
 		default:
-			out = w.run(w.ctx, &j.op)
+			w.run(w.ctx, &w.inv, &w.out)
 		}
 		select {
-		case w.done <- completion{w, out}:
-		case <-w.gone:
+		case w.done <- w: // there is room for all workers that are not abandoned
+		default:
+			select {
+			case w.done <- w:
+			case <-w.gone:
+			}
 		}
 	}
 	if w.client != nil {
@@ -107,9 +104,9 @@ type clientSlot struct {
 	logged  string            // the last error of Open that was logged
 }
 
-// invoke carries out op and returns its completion. It never panics.
-func (s *clientSlot) invoke(ctx context.Context, op *histories.Op) histories.Op {
-	out := *op
+// invoke carries out op and writes its completion to out. It never panics.
+func (s *clientSlot) invoke(ctx context.Context, op, out *histories.Op) {
+	*out = *op
 	if s.timeout >= 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.timeout)
@@ -124,7 +121,7 @@ func (s *clientSlot) invoke(ctx context.Context, op *histories.Op) histories.Op 
 				s.logged = err.Error()
 				s.logf("process %v cannot open a client for %s: %v", op.Process, s.node, err)
 			}
-			return out
+			return
 		}
 	}
 	value, err := s.call(ctx, op)
@@ -143,7 +140,6 @@ func (s *clientSlot) invoke(ctx context.Context, op *histories.Op) histories.Op 
 			out.Error = histories.List(histories.Keyword("timeout"), histories.String(err.Error()))
 		}
 	}
-	return out
 }
 
 // CodedError is an error of a client that says what kind it is, in one word: the
@@ -215,9 +211,9 @@ func (s *clientSlot) close() {
 }
 
 // invokeNemesis carries out an operation of a nemesis. It never panics.
-func invokeNemesis(n Nemesis, logf func(string, ...any)) func(context.Context, *histories.Op) histories.Op {
-	return func(ctx context.Context, op *histories.Op) (out histories.Op) {
-		out = *op
+func invokeNemesis(n Nemesis, logf func(string, ...any)) func(ctx context.Context, op, out *histories.Op) {
+	return func(ctx context.Context, op, out *histories.Op) {
+		*out = *op
 		out.Phase = histories.End
 		defer func() {
 			if r := recover(); r != nil {
@@ -229,10 +225,9 @@ func invokeNemesis(n Nemesis, logf func(string, ...any)) func(context.Context, *
 		if err != nil {
 			out.Error = errorValue(err)
 			logf("nemesis: %s %v: %v", op.F, op.Value, err)
-			return out
+			return
 		}
 		out.Value = v
 		logf("nemesis: %s %v", op.F, v)
-		return out
 	}
 }

@@ -30,6 +30,9 @@ type Options struct {
 	Store string
 	// KeepNodes leaves the nodes running after the test, to be looked at.
 	KeepNodes bool
+	// FoldTrace writes what the checkers' folds did to fold-trace.json in the
+	// directory of the run, for chrome://tracing or ui.perfetto.dev.
+	FoldTrace bool
 }
 
 // option describes one flag.
@@ -80,6 +83,10 @@ var options = []option{
 	}, false},
 	{"keep-nodes", "leave the nodes running after the test", func(o *Options, s string) (err error) {
 		o.KeepNodes, err = strconv.ParseBool(s)
+		return err
+	}, true},
+	{"fold-trace", "write what the checkers did to fold-trace.json beside the history, for chrome://tracing", func(o *Options, s string) (err error) {
+		o.FoldTrace, err = strconv.ParseBool(s)
 		return err
 	}, true},
 }

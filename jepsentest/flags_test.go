@@ -16,8 +16,8 @@ func TestOptionsFromFlagsAndEnvironment(t *testing.T) {
 		want  Options
 	}{
 		{"nothing", nil, []string{"PATH=/bin", "JEPSEN_CORPUS=/corpus"}, Options{}},
-		{"flags", map[string]string{"time-limit": "30s", "concurrency": "2n", "rate": "0.5", "seed": "0x10", "nodes": "5", "store": "/tmp/s", "keep-nodes": "true"}, nil,
-			Options{TimeLimit: 30 * time.Second, Concurrency: "2n", Rate: 0.5, Seed: 16, Nodes: 5, Store: "/tmp/s", KeepNodes: true}},
+		{"flags", map[string]string{"time-limit": "30s", "concurrency": "2n", "rate": "0.5", "seed": "0x10", "nodes": "5", "store": "/tmp/s", "keep-nodes": "true", "fold-trace": "1"}, nil,
+			Options{TimeLimit: 30 * time.Second, Concurrency: "2n", Rate: 0.5, Seed: 16, Nodes: 5, Store: "/tmp/s", KeepNodes: true, FoldTrace: true}},
 		{"environment", nil, []string{"JEPSEN_TIME_LIMIT=1m", "JEPSEN_KEEP_NODES=1", "JEPSEN_CONCURRENCY=7"},
 			Options{TimeLimit: time.Minute, KeepNodes: true, Concurrency: "7"}},
 		{"a flag wins over its twin", map[string]string{"seed": "1"}, []string{"JEPSEN_SEED=2", "JEPSEN_NODES=3"}, Options{Seed: 1, Nodes: 3}},

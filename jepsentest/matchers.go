@@ -2,7 +2,10 @@ package jepsentest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -78,14 +81,38 @@ func (m *checkMatcher) Match(actual any) (bool, error) {
 // with it. It is what the matchers do; programs without Gomega call it. The
 // error says that one of them could not work, or could not decide, and none
 // found the history invalid; the reports of the others come with it.
+//
+// With -jepsen.fold-trace it also writes fold-trace.json to the directory of the run.
 func (r *Recording) Check(ctx context.Context, checkers ...folds.Checker) ([]*folds.Report, error) {
+	stop, err := r.trace()
+	if err != nil {
+		return nil, err
+	}
 	reports, err := runCheckers(ctx, r.History, checkers)
+	if traceErr := stop(); err == nil {
+		err = traceErr
+	}
 	if len(reports) > 0 {
 		if saveErr := r.save(reports...); err == nil {
 			err = saveErr
 		}
 	}
 	return reports, err
+}
+
+// trace begins to trace the folds over the history, if that was asked for, and
+// returns what ends it.
+func (r *Recording) trace() (stop func() error, err error) {
+	opts, err := Flags()
+	if err != nil || !opts.FoldTrace {
+		return func() error { return nil }, err
+	}
+	f, err := os.Create(filepath.Join(r.Dir, "fold-trace.json"))
+	if err != nil {
+		return nil, fmt.Errorf("trace folds: %w", err)
+	}
+	end := folds.For(r.History).Trace(f)
+	return func() error { return errors.Join(end(), f.Close()) }, nil
 }
 
 // runCheckers runs all checkers at once. The error is that of the first one that

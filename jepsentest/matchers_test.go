@@ -2,14 +2,18 @@ package jepsentest_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jepsentest/go/dsl"
 	"github.com/jepsentest/go/folds"
+	"github.com/jepsentest/go/folds/stats"
 	"github.com/jepsentest/go/histories"
 	"github.com/jepsentest/go/jepsentest"
 	"github.com/jepsentest/go/jepsentest/sim"
@@ -106,6 +110,25 @@ func TestFailureMessage(t *testing.T) {
 	v, err := old.Verdict()
 	if err != nil || v != folds.Invalid {
 		t.Errorf("stored verdict: %v, %v", v, err)
+	}
+}
+
+func TestFoldTrace(t *testing.T) {
+	t.Setenv("JEPSEN_FOLD_TRACE", "true")
+	_, rec, err := run(t, jepsentest.Test{Concurrency: 1, Client: &fakeClient{}, Generator: reads(3)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rec.Check(t.Context(), stats.Checker()); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(rec.Dir, "fold-trace.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var events []struct{ Name string }
+	if err := json.Unmarshal(b, &events); err != nil || len(events) == 0 {
+		t.Errorf("%v in %s", err, b)
 	}
 }
 

@@ -211,7 +211,6 @@ func BenchmarkOverhead(b *testing.B) {
 		return f
 	}
 	b.Run("types/plain", func(b *testing.B) {
-		b.SetParallelism(1)
 		for b.Loop() {
 			var total typeCounts
 			for c, err := range histories.Chunks(h, histories.ColType) {
@@ -286,6 +285,27 @@ func BenchmarkSmallHistory(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/1e3/float64(b.N), "µs/fold")
+}
+
+// F1: a stored history, reading only the columns that are needed, with a cache
+// that holds next to nothing.
+func BenchmarkStoredCount(b *testing.B) {
+	b.Run("type", func(b *testing.B) { benchStored(b, countTypes()) })
+	b.Run("f and type", func(b *testing.B) {
+		benchStored(b, folds.Over(folds.FTypes(), folds.Frequencies[folds.FType]()))
+	})
+}
+
+func benchStored[A, R any](b *testing.B, fold folds.Fold[A, R]) {
+	f := openCold(b)
+	defer f.Close()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := folds.Run(context.Background(), f.History(), fold); err != nil {
+			b.Fatal(err)
+		}
+	}
+	reportOps(b, f.Len())
 }
 
 // F2 and F3: folds that need every field, one or eight at a time.

@@ -50,9 +50,11 @@ func newRun[A, R any](h histories.History, fold *Fold[A, R]) (*run[A, R], error)
 // result makes the result of a fold that is settled without an error.
 func (r *run[A, R]) result() (out R, err error) {
 	returned := false
-	defer guard(&returned, &err)
-	out, err = r.conclude()
-	returned = true
+	func() {
+		defer guard(&returned, &err)
+		out, err = r.conclude()
+		returned = true
+	}()
 	if err != nil {
 		err = fmt.Errorf("fold %q: result: %w", r.name, err)
 	}

@@ -61,23 +61,30 @@ func (f *Folder) plan(j *job) (i int, until time.Time) {
 	return -1, until
 }
 
-// mustWait reports whether another fold will want chunk i and cannot take it now.
+// mustWait reports whether another fold will want chunk i and cannot take it
+// now. Until says when to ask again, even if nothing has changed till then: for
+// a fold may begin a call, and never come back from it, without anybody hearing
+// of it.
 func (f *Folder) mustWait(j *job, i int) (until time.Time, wait bool) {
 	if j.without > 2*int64(j.n-j.from) {
 		return time.Time{}, false
 	}
+	var now time.Time
 	for _, k := range f.jobs {
 		if k == j || !k.willWant(i) || k.canTake(i) {
 			continue
 		}
-		if k.calls == 0 {
-			return time.Time{}, true
+		if now.IsZero() {
+			now = time.Now()
 		}
-		if stuck := k.since.Add(k.patience); time.Now().Before(stuck) {
-			wait = true
-			if until.IsZero() || stuck.Before(until) {
-				until = stuck
+		again := now.Add(max(k.patience, time.Millisecond))
+		if k.calls > 0 {
+			if again = k.since.Add(k.patience); !now.Before(again) {
+				continue // left behind
 			}
+		}
+		if !wait || again.Before(until) {
+			wait, until = true, again
 		}
 	}
 	return until, wait

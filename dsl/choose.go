@@ -2,164 +2,232 @@ package dsl
 
 import (
 	"slices"
+	"time"
 
 	"github.com/jepsentest/go/histories"
 )
 
-// choice collects offers and keeps the soonest: an operation beats pending,
-// pending beats done, an earlier time beats a later one. Among equals the
-// winner is drawn, each in proportion to its weight.
-type choice struct {
-	best   Offer
-	from   int // who made it
-	weight int
-}
-
-func (c *choice) add(ctx Context, o Offer, from, weight int) {
-	wake := sooner(c.best.Wake, o.Wake)
-	switch {
-	case o.State > c.best.State || o.State == Ready && o.Op.Time < c.best.Op.Time:
-		c.best, c.from, c.weight = o, from, weight
-	case o.State == Ready && c.best.State == Ready && o.Op.Time == c.best.Op.Time:
-		// Drawing the i-th of n with weight wᵢ against the sum of the earlier
-		// ones makes the whole draw proportional.
-		c.weight += weight
-		if ctx.Rand().IntN(c.weight) < weight {
-			c.best, c.from = o, from
-		}
-	}
-	c.best.Wake = wake
-}
-
-// replace returns gs with element i replaced.
-func replace(gs []Generator, i int, g Generator) []Generator {
-	out := slices.Clone(gs)
-	out[i] = g
-	return out
-}
-
-// Any offers the soonest operation of all of gs; only the one it came from
-// moves on. Events go to all of them. It is done when all are.
-func Any(gs ...Generator) Generator { return newAny(gs, false) }
+// Any offers the soonest operation of all of gs; among equals one is drawn, with
+// equal chances. Only the one it came from moves on. Events go to all of them.
+// It is done when all are.
+func Any(gs ...Generator) Generator { return choiceOf(Even(gs...), false) }
 
 // ShortestAny is like [Any], but done as soon as one of gs is: to run a workload
 // until the script of the nemesis ends.
-func ShortestAny(gs ...Generator) Generator { return newAny(gs, true) }
-
-func newAny(gs []Generator, shortest bool) Generator {
-	if !shortest {
-		gs = slices.DeleteFunc(slices.Clone(gs), func(g Generator) bool { return g == nil })
-	}
-	if shortest && slices.Contains(gs, nil) || len(gs) == 0 {
+func ShortestAny(gs ...Generator) Generator {
+	if slices.Contains(gs, nil) {
 		return nil
 	}
-	if len(gs) == 1 {
-		return gs[0]
-	}
-	return &anyOf{gs, shortest}
-}
-
-type anyOf struct {
-	gs       []Generator
-	shortest bool
-}
-
-func (a *anyOf) Op(ctx Context) Offer {
-	var c choice
-	for i, g := range a.gs {
-		o := ask(g, ctx)
-		if o.State == Done && a.shortest {
-			return Offer{}
-		}
-		c.add(ctx, o, i, 1)
-	}
-	if c.best.State == Ready {
-		c.best.Next = &anyOf{replace(a.gs, c.from, c.best.Next), a.shortest}
-	}
-	return c.best
-}
-
-func (a *anyOf) Update(ctx Context, ev *histories.Op) Generator {
-	out := make([]Generator, len(a.gs))
-	for i, g := range a.gs {
-		out[i] = update(g, ctx, ev)
-	}
-	return newAny(out, a.shortest)
+	return choiceOf(Even(gs...), true)
 }
 
 // Mix takes each operation from one of gs, drawn with equal chances. When the
-// one drawn is done it is left out; when it is pending, the others are tried,
-// and only if all are pending is the mix. Events go to all of them.
-func Mix(gs ...Generator) Generator {
-	gs = slices.DeleteFunc(slices.Clone(gs), func(g Generator) bool { return g == nil })
-	switch len(gs) {
+// one drawn is done it is left out; when it is pending, or has something only
+// for later, the others are tried. So a mix is pending only if all are, and
+// never waits while one of gs has an operation that is due. Events go to all
+// of them.
+//
+// Mix is [Any] under the name that says what is meant: alternatives of which
+// all are ready nearly always.
+func Mix(gs ...Generator) Generator { return choiceOf(Even(gs...), false) }
+
+// Weighted is a generator and its share of a mix.
+type Weighted struct {
+	// Weight is how likely it is drawn, in relation to the weights of the
+	// others. Zero or less: never.
+	Weight int
+	Gen    Generator
+}
+
+// Even gives all of gs the weight 1.
+func Even(gs ...Generator) []Weighted {
+	ws := make([]Weighted, len(gs))
+	for i, g := range gs {
+		ws[i] = Weighted{1, g}
+	}
+	return ws
+}
+
+// MixWeighted is [Mix] with chances in proportion to weights.
+func MixWeighted(ws ...Weighted) Generator { return choiceOf(ws, false) }
+
+func choiceOf(ws []Weighted, shortest bool) Generator {
+	b := &bunch{}
+	for _, w := range ws {
+		if w.Gen != nil && w.Weight > 0 {
+			b.add(w.Gen, w.Weight)
+		}
+	}
+	switch len(b.gs) {
 	case 0:
 		return nil
 	case 1:
-		return gs[0]
+		return b.gs[0]
 	}
-	return &mix{gs}
+	return &choice{members: b, shortest: shortest}
 }
 
-type mix struct{ gs []Generator }
-
-func (m *mix) Op(ctx Context) Offer {
-	// Begin anywhere and go around: the first that has something to offer. To
-	// keep the draw uniform when some have nothing, each next one is drawn from
-	// those that are left.
-	left := make([]int, len(m.gs))
-	for i := range left {
-		left[i] = i
-	}
-	var best Offer
-	for len(left) > 0 {
-		k := ctx.Rand().IntN(len(left))
-		i := left[k]
-		switch o := ask(m.gs[i], ctx); o.State {
-		case Ready:
-			// An operation for later must not hold back what is due now.
-			if o.Op.Time <= ctx.Time || best.State != Ready || o.Op.Time < best.Op.Time {
-				o.Next = &mix{replace(m.gs, i, o.Next)}
-				best = o
-			}
-			if best.Op.Time <= ctx.Time {
-				return best
-			}
-		case Pending:
-			wake := sooner(best.Wake, o.Wake)
-			if best.State == Done {
-				best = o
-			}
-			best.Wake = wake
-		}
-		left[k] = left[len(left)-1]
-		left = left[:len(left)-1]
-	}
-	return best
+// choice is a state of Any, Mix and ShortestAny. The members are shared with
+// its twin; what distinguishes a successor that has not been taken yet is only
+// the change that is to be made then.
+type choice struct {
+	members  *bunch
+	change   change
+	shortest bool
+	other    *choice
 }
 
-func (m *mix) Update(ctx Context, ev *histories.Op) Generator {
-	out := make([]Generator, len(m.gs))
-	for i, g := range m.gs {
-		out[i] = update(g, ctx, ev)
-	}
-	return Mix(out...)
-}
+func (c *choice) twin() **choice { return &c.other }
 
-// FlipFlop takes operations from a and b in turn, and is done when the one
-// whose turn it is is done. Events go to both.
-func FlipFlop(a, b Generator) Generator { return &flipFlop{a, b} }
-
-type flipFlop struct{ now, then Generator }
-
-func (f *flipFlop) Op(ctx Context) Offer {
-	o := ask(f.now, ctx)
+func (c *choice) Op(ctx Context) Offer {
+	b := settle(ctx, c.members, &c.change)
+	o, i := b.choose(ctx, nil, c.shortest)
 	if o.State == Ready {
-		o.Next = &flipFlop{f.then, o.Next}
+		if c.other == nil {
+			b = b.clone() // what was written down stays as it is
+		}
+		n := successor(c, ctx)
+		n.members, n.change = b, change{i + 1, o.Next}
+		o.Next = n
 	}
 	return o
 }
 
-func (f *flipFlop) Update(ctx Context, ev *histories.Op) Generator {
-	return &flipFlop{update(f.now, ctx, ev), update(f.then, ctx, ev)}
+func (c *choice) Update(ctx Context, ev *histories.Op) Generator {
+	b := settle(ctx, c.members, &c.change)
+	if b == c.members && (c.other == nil || ctx.ahead) {
+		b = b.clone()
+	}
+	for i, g := range b.gs {
+		if g != nil {
+			b.set(i, g.Update(ctx, ev))
+		}
+	}
+	if b.live == 0 || c.shortest && b.live < len(b.gs) {
+		return nil
+	}
+	c = running(c, ctx)
+	c.members, c.change = b, change{}
+	return c
+}
+
+// change is what distinguishes a successor from its predecessor: that member
+// at−1 has become g. The zero change is none.
+type change struct {
+	at int
+	g  Generator
+}
+
+// settle returns the members of a state. That the state is asked or updated
+// means that it has been taken and its predecessor is no longer needed: its
+// change is made for good. But if it is only looked at ahead, in a copy.
+func settle(ctx Context, b *bunch, c *change) *bunch {
+	switch {
+	case c.at == 0:
+		return b
+	case ctx.ahead:
+		b = b.clone()
+		b.set(c.at-1, c.g)
+	default:
+		b.set(c.at-1, c.g)
+		*c = change{}
+	}
+	return b
+}
+
+// bunch is a number of generators, one of which makes the next operation.
+type bunch struct {
+	gs      []Generator // nil once done
+	weights []int
+	live    int // how many of gs are not nil
+	total   int // the weights of those
+}
+
+func (b *bunch) add(g Generator, weight int) {
+	b.gs, b.weights = append(b.gs, g), append(b.weights, weight)
+	if g != nil {
+		b.live++
+		b.total += weight
+	}
+}
+
+func (b *bunch) clone() *bunch {
+	c := *b
+	c.gs = slices.Clone(b.gs)
+	return &c
+}
+
+// set replaces generator i, which was not nil.
+func (b *bunch) set(i int, g Generator) {
+	b.gs[i] = g
+	if g == nil {
+		b.live--
+		b.total -= b.weights[i]
+	}
+}
+
+// choose returns the soonest offer and who made it. Generator i sees the threads
+// of views[i]; nil means those of ctx. It asks in random order, drawing in
+// proportion to the weights from those that it has not asked yet, and stops at
+// the first operation that is due, which nothing can beat. So among those that
+// are due, and among equals that are for later, each wins in proportion to its
+// weight. If all is true it asks every one, and one that is done makes the
+// whole done.
+func (b *bunch) choose(ctx Context, views []*mask, all bool) (best Offer, from int) {
+	if all && b.live < len(b.gs) {
+		return Offer{}, 0
+	}
+	var few [4]uint64
+	asked := few[:]
+	if len(b.gs) > 64*len(few) {
+		asked = make([]uint64, (len(b.gs)+63)/64)
+	}
+	var wake time.Duration
+	total := b.total
+	for n := b.live; n > 0; n-- {
+		r := 0
+		if n > 1 {
+			r = ctx.Rand().IntN(total)
+		}
+		i := b.pick(r, asked)
+		asked[i/64] |= 1 << (i % 64)
+		total -= b.weights[i]
+		view := ctx
+		if views != nil {
+			view.mask = views[i]
+		}
+		o := b.gs[i].Op(view)
+		switch {
+		case o.State == Done && all:
+			return o, 0
+		case o.State == Ready && o.Op.Time <= ctx.Time && !all:
+			return o, i
+		case o.State == Ready && (best.State != Ready || o.Op.Time < best.Op.Time):
+			best, from = o, i
+		case o.State == Pending:
+			wake = sooner(wake, o.Wake)
+			if best.State == Done {
+				best = o
+			}
+		}
+	}
+	if best.State == Pending || best.State == Ready && wake != 0 && wake < best.Op.Time {
+		// Before the soonest operation is due, there may be a sooner one.
+		return Offer{State: Pending, Wake: wake}, 0
+	}
+	return best, from
+}
+
+// pick returns the generator that has the share r of the weights of those that
+// are neither done nor asked.
+func (b *bunch) pick(r int, asked []uint64) int {
+	for i, g := range b.gs {
+		if g == nil || asked[i/64]&(1<<(i%64)) != 0 {
+			continue
+		}
+		if r -= b.weights[i]; r < 0 {
+			return i
+		}
+	}
+	panic("dsl: the weights of a choice do not add up")
 }

@@ -20,21 +20,49 @@
 //		dsl.Clients(dsl.EachThread(finalRead)),
 //	)
 //
-// The contract of a generator, on which all combinators rely:
+// # The contract of a generator
+//
+// All combinators rely on it, and dsltest.Check checks it:
 //
 //   - Asking has no effects. A generator may be asked many times before one of
 //     its offers is taken, and most offers are not.
 //   - What comes with "pending", and with an offer for a later time, is
 //     discarded: the same generator is asked again later.
 //   - A generator that is done stays done.
-//   - Operations are offered only to processes that are free in the context.
+//   - Operations are offered only to processes that are free and in view in the
+//     context, and never for a time that is past.
+//   - An update may bring any event of a thread in view, also of operations that
+//     other generators made.
 //
 // Randomness comes from [Context.Rand]. It yields the same numbers whenever it
 // is asked in the same situation, so that one seed and the same completions
 // give the same operations, however often a generator was asked in between.
 //
-// Package dsl/simulate runs generators in virtual time; jepsentest.Run runs
-// them against a database.
+// # Who owns a generator
+//
+// A test that runs for hours takes billions of steps, so a step must not cost an
+// allocation. What a test wrote down is never changed: it may be kept, used at
+// several places, and by several tests at a time. But the generator that comes
+// with an offer or from an update is running: it belongs to whoever goes on with
+// it, alone, and goes on with the memory of its predecessors. For those who use
+// generators through this package that makes no difference. Those who write
+// combinators, or drive generators, keep to three rules:
+//
+//   - One line goes on. When Next has been asked or updated, the generator that
+//     offered it, and every other offer of that, is void; when a generator has
+//     been updated, only what Update returned counts.
+//   - An offer is valid until the generator that made it is asked again. To ask
+//     a Next whose offer has not been taken, to look ahead, ask it with
+//     [Context.Ahead]: that leaves the past as it was.
+//   - What is to begin several times, as in Cycle, must not have begun.
+//
+// A generator of one's own may simply return new values, and never change. Or
+// it reuses memory as those here do: where [Context.MayReuse] allows it, a state
+// that came from an offer may write its successor over its predecessor, and may
+// change when updated.
+//
+// Package dsl/simulate runs generators in virtual time, jepsentest.Run runs them
+// against a database, and package dsl/dsltest tests those that one has written.
 package dsl
 
 import (
@@ -52,9 +80,10 @@ const (
 	// Invoke hands the operation to a client or to the nemesis. It is recorded.
 	Invoke Kind = iota
 	// SleepKind keeps the thread busy for the time in Value (an integer of
-	// nanoseconds). It is not recorded.
+	// nanoseconds). It is not recorded, and no event.
 	SleepKind
-	// LogKind writes Value (a text) to the log of the test. It is not recorded.
+	// LogKind writes Value (a text) to the log of the test. It is not recorded,
+	// and no event.
 	LogKind
 )
 
@@ -99,8 +128,9 @@ type Offer struct {
 	Next Generator
 }
 
-// Generator offers operations. Implementations must be immutable, or at least
-// must not change in any way that asking them again could reveal.
+// Generator offers operations. Implementations must be immutable, or must at
+// least not change in any way that could be noticed by those who keep to the
+// rules of the package comment.
 type Generator interface {
 	// Op offers an operation to a free process of ctx, or answers Pending or
 	// Done. See the package comment for the contract.
@@ -112,9 +142,6 @@ type Generator interface {
 	// again, and still runs the process of the event.
 	Update(ctx Context, ev *histories.Op) Generator
 }
-
-// ready makes an offer.
-func ready(op Op, next Generator) Offer { return Offer{State: Ready, Op: op, Next: next} }
 
 // pending makes the answer "not now".
 func pending() Offer { return Offer{State: Pending} }

@@ -126,22 +126,22 @@ func TestGoldenSimulation(t *testing.T) {
 		dsl.Clients(dsl.EachThread(one("final"))),
 	)
 	got := simulate.Format(run(t, g, simulate.Options{}))
-	const want = `0 1 invoke read nil
-10 0 invoke write nil
-10 1 ok read nil
-20 1 invoke read nil
-20 0 ok write nil
+	const want = `0 0 invoke read nil
+10 1 invoke write nil
+10 0 ok read nil
+20 0 invoke read nil
+20 1 ok write nil
 25 nemesis begin start nil
-30 0 invoke write nil
-30 1 ok read nil
+30 1 invoke write nil
+30 0 ok read nil
 35 nemesis end start nil
-40 1 invoke read nil
-40 0 ok write nil
-50 1 ok read nil
-50 1 invoke final nil
+40 0 invoke read nil
+40 1 ok write nil
+50 0 ok read nil
 50 0 invoke final nil
-60 1 ok final nil
+50 1 invoke final nil
 60 0 ok final nil
+60 1 ok final nil
 `
 	if got != want {
 		t.Errorf("got\n%swant\n%s", got, want)

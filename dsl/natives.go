@@ -19,19 +19,22 @@ func noProgress(what string) string {
 }
 
 // Once offers op a single time.
-func Once(op Op) Generator { return once(op) }
+func Once(op Op) Generator { return (*once)(&op) }
 
 type once Op
 
-func (o once) Op(ctx Context) Offer {
-	op, ok := ctx.Fill(Op(o))
+func (o *once) Op(ctx Context) Offer {
+	t, ok := ctx.SomeFree()
 	if !ok {
 		return pending()
 	}
-	return ready(op, nil)
+	offer := Offer{State: Ready, Op: Op(*o)}
+	offer.Op.Process = ctx.threads.procs[t]
+	offer.Op.Time = max(o.Time, ctx.Time)
+	return offer
 }
 
-func (o once) Update(Context, *histories.Op) Generator { return o }
+func (o *once) Update(Context, *histories.Op) Generator { return o }
 
 // Invocation offers op a single time; it is short for [Once] of an operation
 // that has only an f and a value.
@@ -48,6 +51,22 @@ func Log(message string) Generator {
 	return Once(Op{Kind: LogKind, F: "log", Value: histories.String(message)})
 }
 
+// Ops calls f for an operation whenever one is needed, without end. f must not
+// have effects. It is called anew whenever the generator is asked.
+func Ops(f func(ctx Context) Op) Generator { return ops(f) }
+
+type ops func(Context) Op
+
+func (f ops) Op(ctx Context) Offer {
+	if _, ok := ctx.SomeFree(); !ok {
+		return pending()
+	}
+	op, _ := ctx.Fill(f(ctx))
+	return Offer{State: Ready, Op: op, Next: f}
+}
+
+func (f ops) Update(Context, *histories.Op) Generator { return f }
+
 // Seq runs generators one after the other, each until it is done. Events go to
 // the one that is running. Nil generators are skipped.
 func Seq(gs ...Generator) Generator {
@@ -60,59 +79,59 @@ func Seq(gs ...Generator) Generator {
 	case 1:
 		return gs[0]
 	}
-	return &seq{gs[0], gs[1:]}
+	return &seq{head: gs[0], rest: gs[1:]}
 }
 
 type seq struct {
-	head Generator
-	rest []Generator
+	head  Generator
+	rest  []Generator
+	other *seq
 }
+
+func (s *seq) twin() **seq { return &s.other }
 
 func (s *seq) Op(ctx Context) Offer {
 	head, rest := s.head, s.rest
 	for {
-		if o := ask(head, ctx); o.State == Ready {
-			o.Next = &seq{o.Next, rest}
+		o := ask(head, ctx)
+		switch {
+		case o.State == Ready && len(rest) == 0:
+			return o // the last one goes on alone
+		case o.State == Ready:
+			n := successor(s, ctx)
+			n.head, n.rest = o.Next, rest
+			o.Next = n
 			return o
-		} else if o.State == Pending {
+		case o.State == Pending || len(rest) == 0:
 			return o
-		}
-		if len(rest) == 0 {
-			return Offer{}
 		}
 		head, rest = rest[0], rest[1:]
 	}
 }
 
 func (s *seq) Update(ctx Context, ev *histories.Op) Generator {
-	return &seq{update(s.head, ctx, ev), s.rest}
+	if s.head == nil {
+		return s
+	}
+	g := s.head.Update(ctx, ev)
+	s = running(s, ctx)
+	s.head = g
+	return s
 }
 
 // Func calls f for a generator, runs that until it is done, calls f again, and
 // so on; it is done when f returns nil. f is called anew whenever the generator
-// is asked, so it must not have effects. It may use ctx.Rand and ctx.Time.
+// is asked, so it must not have effects, and must return generators that have
+// not begun. It may use ctx.Rand and ctx.Time.
 func Func(f func(ctx Context) Generator) Generator { return &fn{f: f} }
 
-// Ops calls f for an operation whenever one is needed, without end. f must not
-// have effects.
-func Ops(f func(ctx Context) Op) Generator { return ops(f) }
-
-type ops func(Context) Op
-
-func (f ops) Op(ctx Context) Offer {
-	if _, ok := ctx.SomeFree(); !ok {
-		return pending()
-	}
-	op, _ := ctx.Fill(f(ctx))
-	return ready(op, f)
-}
-
-func (f ops) Update(Context, *histories.Op) Generator { return f }
-
 type fn struct {
-	f   func(Context) Generator
-	cur Generator
+	f     func(Context) Generator
+	cur   Generator
+	other *fn
 }
+
+func (f *fn) twin() **fn { return &f.other }
 
 func (f *fn) Op(ctx Context) Offer {
 	cur := f.cur
@@ -124,7 +143,9 @@ func (f *fn) Op(ctx Context) Offer {
 		}
 		switch o := cur.Op(ctx); o.State {
 		case Ready:
-			o.Next = &fn{f.f, o.Next}
+			n := successor(f, ctx)
+			n.cur = o.Next
+			o.Next = n
 			return o
 		case Pending:
 			return o
@@ -138,73 +159,20 @@ func (f *fn) Update(ctx Context, ev *histories.Op) Generator {
 	if f.cur == nil {
 		return f
 	}
-	return &fn{f.f, f.cur.Update(ctx, ev)}
-}
-
-// Repeat asks the same g again and again, always in the state in which it was
-// given, whatever was taken of it: Repeat(Once(op)) offers op without end.
-func Repeat(g Generator) Generator {
-	if g == nil {
-		return nil
-	}
-	return &repeat{g}
-}
-
-type repeat struct{ g Generator }
-
-func (r *repeat) Op(ctx Context) Offer {
-	o := r.g.Op(ctx)
-	if o.State == Ready {
-		o.Next = r
-	}
-	return o
-}
-
-func (r *repeat) Update(ctx Context, ev *histories.Op) Generator {
-	g := r.g.Update(ctx, ev)
-	if g == nil {
-		return nil
-	}
-	return &repeat{g}
-}
-
-// Cycle runs g until it is done, then g from its beginning again, without end.
-func Cycle(g Generator) Generator {
-	if g == nil {
-		return nil
-	}
-	return &cycle{g, g}
-}
-
-type cycle struct{ original, cur Generator }
-
-func (c *cycle) Op(ctx Context) Offer {
-	cur := c.cur
-	for range 2 {
-		switch o := ask(cur, ctx); o.State {
-		case Ready:
-			o.Next = &cycle{c.original, o.Next}
-			return o
-		case Pending:
-			return o
-		}
-		cur = c.original
-	}
-	return Offer{} // the original is empty
-}
-
-func (c *cycle) Update(ctx Context, ev *histories.Op) Generator {
-	return &cycle{c.original, update(c.cur, ctx, ev)}
+	g := f.cur.Update(ctx, ev)
+	f = running(f, ctx)
+	f.cur = g
+	return f
 }
 
 // Lazy calls f once, when it is first asked for an operation, and is then what
-// f returned. f may have effects, but must not block.
-func Lazy(f func() Generator) Generator { return lazy{sync.OnceValue(f)} }
+// f returned. f may have effects, but must not block. Use it in one test only.
+func Lazy(f func() Generator) Generator { return &lazy{sync.OnceValue(f)} }
 
 type lazy struct{ f func() Generator }
 
-func (l lazy) Op(ctx Context) Offer                    { return ask(l.f(), ctx) }
-func (l lazy) Update(Context, *histories.Op) Generator { return l }
+func (l *lazy) Op(ctx Context) Offer                    { return ask(l.f(), ctx) }
+func (l *lazy) Update(Context, *histories.Op) Generator { return l }
 
 // Promise is a generator that is not known yet: it is pending until a generator
 // has been delivered, and then that. It may be delivered from any goroutine.

@@ -1,24 +1,21 @@
 package dsl
 
 import (
-	"fmt"
-	"maps"
+	"slices"
+	"time"
 
 	"github.com/jepsentest/go/histories"
 )
 
 // OnThreads restricts g to the threads that satisfy want. Only their events
-// reach g. want must depend on nothing but its arguments' threads, never on
-// time or on which threads are free: it is asked once for each thread.
+// reach g. It is done at once if no thread in view does. want must depend on
+// nothing but its arguments' threads, never on time or on which threads are
+// free: its answers are kept.
 func OnThreads(want func(ctx Context, t Thread) bool, g Generator) Generator {
-	return narrowed(restrict(want), g)
-}
-
-func narrowed(to *restriction, g Generator) Generator {
 	if g == nil {
 		return nil
 	}
-	return &onThreads{to, g}
+	return &onThreads{to: restrict(want), g: g}
 }
 
 // Clients restricts g to the threads of clients.
@@ -27,112 +24,172 @@ func Clients(g Generator) Generator { return OnThreads(Context.IsClient, g) }
 // Nemesis restricts g to the thread of the nemesis.
 func Nemesis(g Generator) Generator { return Named("nemesis", g) }
 
-// Named restricts g to the thread with the given name.
+// Named restricts g to the thread with the given name. Faults that overlap each
+// have a thread: Any(Named("nemesis", partitions), Named("clock", skews)).
 func Named(name string, g Generator) Generator {
 	return OnThreads(func(ctx Context, t Thread) bool { return ctx.Name(t) == name }, g)
 }
 
 type onThreads struct {
-	to *restriction
-	g  Generator
+	to    *restriction
+	g     Generator
+	other *onThreads
 }
+
+func (r *onThreads) twin() **onThreads { return &r.other }
 
 func (r *onThreads) Op(ctx Context) Offer {
 	ctx = r.to.apply(ctx)
-	if ctx.Len() == 0 {
+	if ctx.mask.count == 0 {
 		return Offer{}
 	}
 	o := r.g.Op(ctx)
-	if o.State == Ready {
-		o.Next = narrowed(r.to, o.Next)
+	if o.State == Ready && o.Next != nil {
+		n := successor(r, ctx)
+		n.g = o.Next
+		o.Next = n
 	}
 	return o
 }
 
 func (r *onThreads) Update(ctx Context, ev *histories.Op) Generator {
 	ctx = r.to.apply(ctx)
-	if !ctx.concerns(ev) {
+	if !ctx.Concerns(ev) {
 		return r
 	}
-	return narrowed(r.to, r.g.Update(ctx, ev))
-}
-
-// EachThread runs a copy of g on each thread, independent of the others. It is
-// done when all copies are.
-func EachThread(g Generator) Generator {
+	g := r.g.Update(ctx, ev)
 	if g == nil {
 		return nil
 	}
-	return &eachThread{fresh: g}
+	r = running(r, ctx)
+	r.g = g
+	return r
 }
+
+// EachThread runs a copy of g on each thread, independent of the others. Threads
+// take turns. It is done when all copies are, and no thread is busy.
+func EachThread(g Generator) Generator { return copied(g, false) }
 
 // EachProcess is like [EachThread], but a thread whose process has changed
 // since it last had an operation begins again. Beware of final reads: a client
 // that always crashes makes it run forever.
-func EachProcess(g Generator) Generator {
+func EachProcess(g Generator) Generator { return copied(g, true) }
+
+func copied(g Generator, perProcess bool) Generator {
 	if g == nil {
 		return nil
 	}
-	return &eachThread{fresh: g, perProcess: true}
+	return &eachThread{fresh: g, perProcess: perProcess}
 }
 
+// eachThread shares the copies with its twin, as choice does its members.
 type eachThread struct {
 	fresh      Generator
 	perProcess bool
-	copies     map[Thread]threadCopy // of the threads that had events
+	copies     []threadCopy // by thread; nil before anything has happened
+	// What is to be changed once this state has been taken: the copy of thread
+	// at−1. 0 means nothing.
+	at     int
+	change threadCopy
+	other  *eachThread
 }
 
 type threadCopy struct {
-	g       Generator
+	begun   bool
+	g       Generator // valid once begun
 	process histories.Process
 }
 
-func (e *eachThread) copyOf(ctx Context, t Thread) Generator {
-	c, ok := e.copies[t]
-	if !ok || e.perProcess && c.process != ctx.Process(t) {
+func (e *eachThread) twin() **eachThread { return &e.other }
+
+// settled returns the copies with the change made. If own is true, the caller
+// may change them.
+func (e *eachThread) settled(ctx Context, own bool) []threadCopy {
+	copies := e.copies
+	switch {
+	case copies == nil:
+		return make([]threadCopy, len(ctx.threads.procs))
+	case ctx.ahead && (own || e.at != 0):
+		copies = slices.Clone(copies)
+	}
+	if e.at != 0 {
+		copies[e.at-1] = e.change
+		if !ctx.ahead {
+			e.at, e.change = 0, threadCopy{}
+		}
+	}
+	return copies
+}
+
+// copyOf returns the generator of thread t.
+func (e *eachThread) copyOf(ctx Context, copies []threadCopy, t Thread) Generator {
+	if copies == nil {
+		return e.fresh
+	}
+	c := &copies[t]
+	if !c.begun || e.perProcess && c.process != ctx.Process(t) {
 		return e.fresh
 	}
 	return c.g
 }
 
-func (e *eachThread) with(t Thread, p histories.Process, g Generator) *eachThread {
-	out := *e
-	out.copies = maps.Clone(e.copies)
-	if out.copies == nil {
-		out.copies = map[Thread]threadCopy{}
-	}
-	out.copies[t] = threadCopy{g, p}
-	return &out
-}
-
-// only returns ctx with nothing but thread t in view.
-func (e *eachThread) only(ctx Context, t Thread) Context {
-	words := make([]uint64, len(ctx.mask.words))
-	words[t/64] |= 1 << (t % 64)
-	ctx.mask = &mask{words: words, count: 1}
-	return ctx
-}
-
 func (e *eachThread) Op(ctx Context) Offer {
-	var c choice
-	busy := false
-	for t := range ctx.EachThread {
-		if !ctx.IsFree(t) {
-			busy = true
-			continue
-		}
-		if g := e.copyOf(ctx, t); g != nil {
-			c.add(ctx, g.Op(e.only(ctx, t)), int(t), 1)
+	if ctx.Len() == 0 {
+		return Offer{}
+	}
+	copies := e.copies
+	if copies != nil {
+		copies = e.settled(ctx, false)
+	}
+	first, ok := ctx.SomeFree()
+	if !ok {
+		return pending()
+	}
+	var best Offer
+	var wake time.Duration
+	from := first
+	// Around once, from the thread whose turn it is. An operation that is due
+	// cannot be beaten.
+	for _, half := range [2][2]Thread{{first, Thread(len(ctx.threads.procs))}, {0, first}} {
+		for t := half[0]; t < half[1]; t++ {
+			if t, ok = ctx.nextFree(t, half[1]); !ok {
+				break
+			}
+			g := e.copyOf(ctx, copies, t)
+			if g == nil {
+				continue
+			}
+			o := g.Op(ctx.Only(t))
+			switch {
+			case o.State == Ready && (best.State != Ready || o.Op.Time < best.Op.Time):
+				best, from = o, t
+			case o.State == Pending:
+				wake = sooner(wake, o.Wake)
+				best.State = max(best.State, Pending)
+			}
+			if best.State == Ready && best.Op.Time <= ctx.Time {
+				return e.take(ctx, best, copies, from)
+			}
 		}
 	}
 	switch {
-	case c.best.State == Ready:
-		t := Thread(c.from)
-		c.best.Next = e.with(t, ctx.Process(t), c.best.Next)
-	case busy:
-		return Offer{State: Pending, Wake: c.best.Wake}
+	case best.State == Ready && (wake == 0 || wake >= best.Op.Time):
+		return e.take(ctx, best, copies, from)
+	case best.State != Done || !ctx.AllFree():
+		return Offer{State: Pending, Wake: wake}
 	}
-	return c.best
+	return Offer{}
+}
+
+// take makes o the offer of all threads.
+func (e *eachThread) take(ctx Context, o Offer, copies []threadCopy, t Thread) Offer {
+	if copies == nil {
+		copies = make([]threadCopy, len(ctx.threads.procs))
+	}
+	n := successor(e, ctx)
+	n.copies, n.at, n.change = copies, int(t)+1, threadCopy{true, o.Next, ctx.Process(t)}
+	o.Next = n
+	return o
 }
 
 func (e *eachThread) Update(ctx Context, ev *histories.Op) Generator {
@@ -140,91 +197,13 @@ func (e *eachThread) Update(ctx Context, ev *histories.Op) Generator {
 	if !ok || !ctx.Has(t) {
 		return e
 	}
-	g := e.copyOf(ctx, t)
-	if g == nil {
-		return e
+	copies := e.settled(ctx, true)
+	g := e.copyOf(ctx, copies, t)
+	if g != nil {
+		g = g.Update(ctx.Only(t), ev)
 	}
-	return e.with(t, ev.Process, g.Update(e.only(ctx, t), ev))
-}
-
-// Range gives a number of client threads to a generator, for [Reserve].
-type Range struct {
-	Threads int
-	Gen     Generator
-}
-
-// Reserve divides the client threads in view: the first range gets the first of
-// them, the next range the following ones, and so on; rest gets all threads that
-// are left, named ones included. Each offers its soonest operation; among equals
-// one is drawn in proportion to the numbers of threads. A Reserve inside another
-// restriction divides the threads that are in view there.
-func Reserve(ranges []Range, rest Generator) Generator {
-	r := &reserve{}
-	from := 0
-	for _, x := range ranges {
-		r.gs = append(r.gs, x.Gen)
-		r.to = append(r.to, clientsBetween(from, from+x.Threads))
-		from += x.Threads
-	}
-	r.gs = append(r.gs, rest)
-	r.to = append(r.to, restrict(func(ctx Context, t Thread) bool {
-		return !ctx.IsClient(t) || rank(ctx, t) >= from
-	}))
-	return r
-}
-
-// rank returns how many client threads in view come before t.
-func rank(ctx Context, t Thread) int {
-	n := 0
-	for u := range ctx.EachThread {
-		if u >= t {
-			break
-		}
-		if ctx.IsClient(u) {
-			n++
-		}
-	}
-	return n
-}
-
-func clientsBetween(from, to int) *restriction {
-	return restrict(func(ctx Context, t Thread) bool {
-		k := rank(ctx, t)
-		return ctx.IsClient(t) && k >= from && k < to
-	})
-}
-
-type reserve struct {
-	gs []Generator
-	to []*restriction
-}
-
-func (r *reserve) Op(ctx Context) Offer {
-	var c choice
-	for i, g := range r.gs {
-		sub := r.to[i].apply(ctx)
-		if i < len(r.gs)-1 && sub.Len() == 0 {
-			panic(fmt.Sprintf("dsl: Reserve asks for more client threads than there are: range %d of %d is left with none",
-				i+1, len(r.gs)-1))
-		}
-		if g != nil && sub.Len() > 0 {
-			c.add(ctx, g.Op(sub), i, sub.Len())
-		}
-	}
-	if c.best.State == Ready {
-		c.best.Next = &reserve{replace(r.gs, c.from, c.best.Next), r.to}
-	}
-	return c.best
-}
-
-func (r *reserve) Update(ctx Context, ev *histories.Op) Generator {
-	for i, g := range r.gs {
-		if sub := r.to[i].apply(ctx); sub.concerns(ev) {
-			if g == nil {
-				return r
-			}
-			return &reserve{replace(r.gs, i, g.Update(sub, ev)), r.to}
-		}
-	}
-	return r
+	e = running(e, ctx)
+	e.copies, e.at, e.change = copies, 0, threadCopy{}
+	copies[t] = threadCopy{true, g, ev.Process}
+	return e
 }

@@ -1,19 +1,19 @@
 package dsl
 
-import (
-	"github.com/jepsentest/go/histories"
-)
+import "github.com/jepsentest/go/histories"
 
-// Map changes every operation of g. f must not change Process or make Time earlier.
+// Map changes every operation of g. f must not change Process or make Time
+// earlier, and must not have effects.
 func Map(f func(ctx Context, op Op) Op, g Generator) Generator {
 	if g == nil {
 		return nil
 	}
-	return &mapOp{f, g}
+	return &mapOp{f: f, g: g}
 }
 
 // RenameF changes the f of every operation of g by a table. An f that the table
-// lacks stays as it is.
+// lacks stays as it is. It lets generators of different origin share a test
+// without their names clashing.
 func RenameF(table map[string]string, g Generator) Generator {
 	return Map(func(_ Context, op Op) Op {
 		if f, ok := table[op.F]; ok {
@@ -24,112 +24,130 @@ func RenameF(table map[string]string, g Generator) Generator {
 }
 
 type mapOp struct {
-	f func(Context, Op) Op
-	g Generator
+	f     func(Context, Op) Op
+	g     Generator
+	other *mapOp
 }
+
+func (m *mapOp) twin() **mapOp { return &m.other }
 
 func (m *mapOp) Op(ctx Context) Offer {
 	o := m.g.Op(ctx)
-	if o.State == Ready {
-		o.Op = m.f(ctx, o.Op)
-		o.Next = Map(m.f, o.Next)
+	if o.State != Ready {
+		return o
+	}
+	o.Op = m.f(ctx, o.Op)
+	if o.Next != nil {
+		n := successor(m, ctx)
+		n.g = o.Next
+		o.Next = n
 	}
 	return o
 }
 
 func (m *mapOp) Update(ctx Context, ev *histories.Op) Generator {
-	return Map(m.f, m.g.Update(ctx, ev))
+	g := m.g.Update(ctx, ev)
+	if g == nil {
+		return nil
+	}
+	m = running(m, ctx)
+	m.g = g
+	return m
 }
 
 // Filter lets only those operations of g through that keep accepts; the others
-// are dropped, as if g had never offered them.
+// are dropped, as if g had never offered them. It panics when keep refuses a
+// thousand in a row. keep must not have effects. Each refusal costs allocations.
 func Filter(keep func(Op) bool, g Generator) Generator {
 	if g == nil {
 		return nil
 	}
-	return &filter{keep, g}
+	return &filter{keep: keep, g: g}
 }
 
 type filter struct {
-	keep func(Op) bool
-	g    Generator
+	keep  func(Op) bool
+	g     Generator
+	other *filter
 }
 
+func (f *filter) twin() **filter { return &f.other }
+
 func (f *filter) Op(ctx Context) Offer {
-	g := f.g
+	g, look := f.g, ctx
 	for range maxEmpty {
-		o := ask(g, ctx)
+		o := ask(g, look)
 		if o.State != Ready {
 			return o
 		}
 		if f.keep(o.Op) {
-			o.Next = Filter(f.keep, o.Next)
+			if o.Next != nil {
+				n := successor(f, ctx)
+				n.g = o.Next
+				o.Next = n
+			}
 			return o
 		}
-		g = o.Next
+		g, look = o.Next, ctx.Ahead()
 	}
 	panic("dsl: Filter refused 1000 operations in a row; it would never let one through")
 }
 
 func (f *filter) Update(ctx Context, ev *histories.Op) Generator {
-	return Filter(f.keep, f.g.Update(ctx, ev))
+	g := f.g.Update(ctx, ev)
+	if g == nil {
+		return nil
+	}
+	f = running(f, ctx)
+	f.g = g
+	return f
 }
 
 // OnUpdate calls f at every event, in place of telling g: f decides what the
-// generator becomes, and passes the event on if it wants to.
+// generator becomes, and passes the event on if it wants to. Unlike other
+// functions in this package, f may have effects: it is called once for each
+// event. When it has passed the event on, it must go on with what g's Update
+// returned, or with a generator that has not begun, but not with g.
 func OnUpdate(f func(g Generator, ctx Context, ev *histories.Op) Generator, g Generator) Generator {
 	if g == nil {
 		return nil
 	}
-	return &onUpdate{f, g}
+	return &onUpdate{f: f, g: g}
 }
 
 type onUpdate struct {
-	f func(Generator, Context, *histories.Op) Generator
-	g Generator
+	f     func(Generator, Context, *histories.Op) Generator
+	g     Generator
+	other *onUpdate
 }
+
+func (u *onUpdate) twin() **onUpdate { return &u.other }
 
 func (u *onUpdate) Op(ctx Context) Offer {
 	o := u.g.Op(ctx)
-	if o.State == Ready {
-		o.Next = OnUpdate(u.f, o.Next)
+	if o.State == Ready && o.Next != nil {
+		n := successor(u, ctx)
+		n.g = o.Next
+		o.Next = n
 	}
 	return o
 }
 
 func (u *onUpdate) Update(ctx Context, ev *histories.Op) Generator {
-	return OnUpdate(u.f, u.f(u.g, ctx, ev))
-}
-
-// Trace calls log with every offer and every event of g.
-func Trace(log func(format string, args ...any), name string, g Generator) Generator {
+	g := u.f(u.g, ctx, ev)
 	if g == nil {
 		return nil
 	}
-	return &trace{log, name, g}
+	u = running(u, ctx)
+	u.g = g
+	return u
 }
 
-type trace struct {
-	log  func(string, ...any)
-	name string
-	g    Generator
-}
-
-func (t *trace) Op(ctx Context) Offer {
-	o := t.g.Op(ctx)
-	switch o.State {
-	case Ready:
-		t.log("%s at %v: offers %s %v to process %v at %v", t.name, ctx.Time, o.Op.F, o.Op.Value, o.Op.Process, o.Op.Time)
-		o.Next = Trace(t.log, t.name, o.Next)
-	case Pending:
-		t.log("%s at %v: pending", t.name, ctx.Time)
-	default:
-		t.log("%s at %v: done", t.name, ctx.Time)
-	}
-	return o
-}
-
-func (t *trace) Update(ctx Context, ev *histories.Op) Generator {
-	t.log("%s at %v: event %v", t.name, ctx.Time, ev)
-	return Trace(t.log, t.name, t.g.Update(ctx, ev))
+// Watch calls f with every event that reaches g, and passes it on. It is
+// [OnUpdate] for those who only look: to measure, to remember.
+func Watch(f func(ev *histories.Op), g Generator) Generator {
+	return OnUpdate(func(g Generator, ctx Context, ev *histories.Op) Generator {
+		f(ev)
+		return g.Update(ctx, ev)
+	}, g)
 }

@@ -38,8 +38,11 @@ type Options struct {
 	Seed uint64
 	// Complete says how operations complete; nil means [Perfect].
 	Complete Completer
-	// Max ends the simulation after this many invocations; 0 means 10,000.
+	// Max ends the simulation after this many operations; 0 means 10,000.
 	Max int
+	// Immutably forbids generators to reuse memory, which must make no
+	// difference: see dsl.Threads.Immutably.
+	Immutably bool
 }
 
 // Quick completes every operation at once, successfully.
@@ -88,6 +91,10 @@ func Run(g dsl.Generator, o Options) ([]histories.Op, error) {
 		o.Max = 10000
 	}
 	s := &simulation{o: o, threads: dsl.NewThreads(o.Clients, o.Seed, o.Named...), gen: g}
+	s.threads.InVirtualTime()
+	if o.Immutably {
+		s.threads.Immutably()
+	}
 	err := s.run()
 	return s.history, err
 }

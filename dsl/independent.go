@@ -1,0 +1,301 @@
+package dsl
+
+import (
+	"time"
+
+	"github.com/jepsentest/go/histories"
+)
+
+// Keys are the names of independent objects, one after the other: i counts from
+// 0, and the first false ends them. It must not have effects, and always give
+// the same key for the same i.
+type Keys func(i int) (key histories.Value, ok bool)
+
+// IntKeys are the integers from 0 on, without end.
+func IntKeys() Keys {
+	return func(i int) (histories.Value, bool) { return histories.Int(int64(i)), true }
+}
+
+// KeysOf are the given keys.
+func KeysOf(keys ...histories.Value) Keys {
+	return func(i int) (histories.Value, bool) {
+		if i >= len(keys) {
+			return histories.Value{}, false
+		}
+		return keys[i], true
+	}
+}
+
+// FirstKeys are the first n of keys.
+func FirstKeys(n int, keys Keys) Keys {
+	return func(i int) (histories.Value, bool) {
+		if i >= n {
+			return histories.Value{}, false
+		}
+		return keys(i)
+	}
+}
+
+// IndependentSequential works on one key after the other: for each it runs what
+// gen makes of it until that is done. The value v of every operation becomes the
+// tuple of the key and v ([histories.Tuple]), by which checkers tell the keys
+// apart. Events reach the generator of their key with the tuple taken off;
+// events of other keys do not reach it.
+//
+// gen must not have effects, and must return generators that have not begun. A
+// key for which it returns nil is skipped.
+func IndependentSequential(keys Keys, gen func(key histories.Value) Generator) Generator {
+	return &sequential{keys: keys, gen: gen}
+}
+
+type sequential struct {
+	keys  Keys
+	gen   func(histories.Value) Generator
+	cur   keyed
+	next  int // the number of the next key
+	slab  tuples
+	other *sequential
+}
+
+// keyed is a generator that works on a key. Nil: on none.
+type keyed struct {
+	key histories.Value
+	g   Generator
+}
+
+// ask asks k with the next keys if it is done. It returns the offer, what made
+// it, and the number of the key to go on with.
+func (k keyed) ask(ctx Context, keys Keys, gen func(histories.Value) Generator, next int) (Offer, keyed, int) {
+	for range maxEmpty {
+		if k.g != nil {
+			if o := k.g.Op(ctx); o.State != Done {
+				return o, k, next
+			}
+		}
+		key, ok := keys(next)
+		if !ok {
+			return Offer{}, keyed{}, next
+		}
+		k = keyed{key, gen(key)}
+		next++
+	}
+	panic(noProgress("Independent"))
+}
+
+// update tells k of an event, if it belongs to its key.
+func (k keyed) update(ctx Context, ev *histories.Op) keyed {
+	if k.g == nil {
+		return k
+	}
+	key, v, ok := ev.Value.Tuple()
+	if !ok || !key.Equal(k.key) {
+		return k
+	}
+	inner := *ev
+	inner.Value = v
+	k.g = k.g.Update(ctx, &inner)
+	return k
+}
+
+// tuples is memory for the values of operations, many in one piece. Where the
+// next one goes is part of the state of a generator: asking writes there, and
+// only an offer that is taken moves on.
+type tuples struct {
+	free [][2]histories.Value
+}
+
+const tuplesAtOnce = 256
+
+// wrap makes a tuple of key and the value of op, and returns the memory that is
+// left once it has been taken.
+func (s tuples) wrap(ctx Context, key histories.Value, op *Op) tuples {
+	if op.Kind != Invoke {
+		return s
+	}
+	if len(s.free) == 0 || ctx.ahead {
+		n := tuplesAtOnce
+		if ctx.ahead {
+			n = 1
+		}
+		s.free = make([][2]histories.Value, n)
+	}
+	s.free[0] = [2]histories.Value{key, op.Value}
+	op.Value = histories.TupleOf(&s.free[0])
+	return tuples{s.free[1:]}
+}
+
+func (s *sequential) twin() **sequential { return &s.other }
+
+func (s *sequential) Op(ctx Context) Offer {
+	o, k, next := s.cur.ask(ctx, s.keys, s.gen, s.next)
+	if o.State == Ready {
+		n := successor(s, ctx)
+		n.slab = s.slab.wrap(ctx, k.key, &o.Op)
+		n.cur, n.next = keyed{k.key, o.Next}, next
+		o.Next = n
+	}
+	return o
+}
+
+func (s *sequential) Update(ctx Context, ev *histories.Op) Generator {
+	if s.cur.g == nil {
+		return s
+	}
+	cur := s.cur.update(ctx, ev)
+	s = running(s, ctx)
+	s.cur = cur
+	return s
+}
+
+// IndependentConcurrent works on several keys at a time. It divides the client
+// threads in view into groups of n consecutive ones. Each group has a key of its
+// own and runs what gen makes of it; when that is done, the group goes on with
+// the next key that no group has had. Values, events and gen are as in
+// [IndependentSequential]. Named threads do nothing.
+//
+// Any number of threads will do: those that are left over when the groups are
+// full are dealt out to the first groups, so that a group has n threads or a few
+// more; fewer than n threads form one group. Groups take turns, in the order of
+// their free threads. An operation that is due comes before one for later. It
+// is done when there are no more keys and all groups are done; it is pending
+// while only groups whose threads are all busy are not.
+func IndependentConcurrent(n int, keys Keys, gen func(key histories.Value) Generator) Generator {
+	return &concurrent{n: max(n, 1), keys: keys, gen: gen}
+}
+
+// concurrent shares the groups with its twin, as choice does its members.
+type concurrent struct {
+	n    int
+	keys Keys
+	gen  func(histories.Value) Generator
+	// groups is nil before it has begun.
+	groups *groups
+	// What is to be changed once this state has been taken: group at−1 goes on
+	// with cur, the next key is number next, the memory for values is slab. If
+	// at is 0 only the first is void.
+	at    int
+	cur   keyed
+	next  int
+	slab  tuples
+	other *concurrent
+}
+
+// groups are groups of threads with what they work on.
+type groups struct {
+	of    []int32 // by thread: the number of its group, or −1
+	views []*mask
+	cur   []keyed
+}
+
+func newGroups(ctx Context, n int) *groups {
+	clients := ctx.clientsInView()
+	count := max(clients.count/n, 1)
+	sizes := make([]int, count)
+	for i := range sizes {
+		sizes[i] = clients.count / count
+		if i < clients.count%count {
+			sizes[i]++
+		}
+	}
+	g := &groups{of: make([]int32, len(ctx.threads.procs)), views: divide(ctx.see(clients), sizes)[:count], cur: make([]keyed, count)}
+	for t := range g.of {
+		g.of[t] = -1
+	}
+	for i, v := range g.views {
+		eachBit(v.words, func(t Thread) bool { g.of[t] = int32(i); return true })
+	}
+	return g
+}
+
+func (g *groups) clone() *groups {
+	c := *g
+	c.cur = append([]keyed(nil), g.cur...)
+	return &c
+}
+
+func (c *concurrent) twin() **concurrent { return &c.other }
+
+// settled returns the groups with the change made. If own is true, the caller
+// may change them.
+func (c *concurrent) settled(ctx Context, own bool) *groups {
+	g := c.groups
+	switch {
+	case g == nil:
+		return newGroups(ctx, c.n)
+	case ctx.ahead && (own || c.at != 0):
+		g = g.clone()
+	}
+	if c.at != 0 {
+		g.cur[c.at-1] = c.cur
+		if !ctx.ahead {
+			c.at, c.cur = 0, keyed{}
+		}
+	}
+	return g
+}
+
+func (c *concurrent) Op(ctx Context) Offer {
+	clients := ctx.clientsInView()
+	if clients.count == 0 {
+		return Offer{}
+	}
+	g := c.settled(ctx, false)
+	first, ok := clients.someFree(ctx.threads, ctx.threads.next)
+	if !ok {
+		return pending()
+	}
+	o, at, k, next := c.soonest(ctx, g, int(g.of[first]))
+	if o.State == Ready {
+		n := successor(c, ctx)
+		n.slab = c.slab.wrap(ctx, k.key, &o.Op)
+		n.groups, n.at, n.cur, n.next = g, at+1, keyed{k.key, o.Next}, next
+		o.Next = n
+	}
+	return o
+}
+
+// soonest asks the groups, beginning with the one whose turn it is, until one
+// has an operation that is due. That is nearly always the first. Groups that are
+// done try the same next key: only one of them can be taken. It returns the
+// soonest offer, whose group made it, what that works on, and the number of the
+// next key.
+func (c *concurrent) soonest(ctx Context, g *groups, turn int) (best Offer, at int, k keyed, next int) {
+	var wake time.Duration
+	for d := range len(g.views) {
+		i := turn + d
+		if i >= len(g.views) {
+			i -= len(g.views)
+		}
+		view := ctx.see(g.views[i])
+		if best.State != Done && view.FreeLen() == 0 {
+			continue // it is pending or done, which makes no difference any more
+		}
+		o, ki, ni := g.cur[i].ask(view, c.keys, c.gen, c.next)
+		switch {
+		case o.State == Ready && (best.State != Ready || o.Op.Time < best.Op.Time):
+			if best, at, k, next = o, i, ki, ni; o.Op.Time <= ctx.Time {
+				return best, at, k, next
+			}
+		case o.State == Pending:
+			wake = sooner(wake, o.Wake)
+			best.State = max(best.State, Pending)
+		}
+	}
+	if best.State == Pending || best.State == Ready && wake != 0 && wake < best.Op.Time {
+		best = Offer{State: Pending, Wake: wake}
+	}
+	return best, at, k, next
+}
+
+func (c *concurrent) Update(ctx Context, ev *histories.Op) Generator {
+	t, ok := ctx.Thread(ev.Process)
+	if !ok || !ctx.Has(t) || !ctx.IsClient(t) {
+		return c
+	}
+	g := c.settled(ctx, true)
+	i := g.of[t]
+	g.cur[i] = g.cur[i].update(ctx.see(g.views[i]), ev)
+	c = running(c, ctx)
+	c.groups, c.at, c.cur = g, 0, keyed{}
+	return c
+}

@@ -139,7 +139,7 @@ type Generator interface {
 	// just been invoked, or has just completed. It returns the generator to use
 	// from now on; nil means that it is done. ctx.Time is the time of the event.
 	// At an invocation the thread is busy already; at a completion it is free
-	// again, and still runs the process of the event.
+	// again, and still runs the process of the event. ev is lent for the call.
 	Update(ctx Context, ev *histories.Op) Generator
 }
 

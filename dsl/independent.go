@@ -54,6 +54,7 @@ type sequential struct {
 	cur   keyed
 	next  int // the number of the next key
 	slab  tuples
+	inner *histories.Op
 	other *sequential
 }
 
@@ -82,8 +83,9 @@ func (k keyed) ask(ctx Context, keys Keys, gen func(histories.Value) Generator, 
 	panic(noProgress("Independent"))
 }
 
-// update tells k of an event, if it belongs to its key.
-func (k keyed) update(ctx Context, ev *histories.Op) keyed {
+// update tells k of an event, if it belongs to its key. inner is memory for what
+// k is told.
+func (k keyed) update(ctx Context, ev, inner *histories.Op) keyed {
 	if k.g == nil {
 		return k
 	}
@@ -91,9 +93,9 @@ func (k keyed) update(ctx Context, ev *histories.Op) keyed {
 	if !ok || !key.Equal(k.key) {
 		return k
 	}
-	inner := *ev
+	*inner = *ev
 	inner.Value = v
-	k.g = k.g.Update(ctx, &inner)
+	k.g = k.g.Update(ctx, inner)
 	return k
 }
 
@@ -131,7 +133,7 @@ func (s *sequential) Op(ctx Context) Offer {
 	if o.State == Ready {
 		n := successor(s, ctx)
 		n.slab = s.slab.wrap(ctx, k.key, &o.Op)
-		n.cur, n.next = keyed{k.key, o.Next}, next
+		n.cur, n.next, n.inner = keyed{k.key, o.Next}, next, s.inner
 		o.Next = n
 	}
 	return o
@@ -141,7 +143,10 @@ func (s *sequential) Update(ctx Context, ev *histories.Op) Generator {
 	if s.cur.g == nil {
 		return s
 	}
-	cur := s.cur.update(ctx, ev)
+	if s.inner == nil {
+		s.inner = new(histories.Op) // this state runs: one that has not begun works on no key
+	}
+	cur := s.cur.update(ctx, ev, s.inner)
 	s = running(s, ctx)
 	s.cur = cur
 	return s
@@ -185,6 +190,7 @@ type groups struct {
 	of    []int32 // by thread: the number of its group, or −1
 	views []*mask
 	cur   []keyed
+	inner histories.Op // what a group is told, during the call
 }
 
 func newGroups(ctx Context, n int) *groups {
@@ -294,7 +300,7 @@ func (c *concurrent) Update(ctx Context, ev *histories.Op) Generator {
 	}
 	g := c.settled(ctx, true)
 	i := g.of[t]
-	g.cur[i] = g.cur[i].update(ctx.see(g.views[i]), ev)
+	g.cur[i] = g.cur[i].update(ctx.see(g.views[i]), ev, &g.inner)
 	c = running(c, ctx)
 	c.groups, c.at, c.cur = g, 0, keyed{}
 	return c

@@ -6,7 +6,8 @@ import (
 	"github.com/jepsentest/go/histories"
 )
 
-// Limit lets at most n operations of g through.
+// Limit lets at most n operations of g through. The events of the last one still
+// reach g.
 func Limit(n int, g Generator) Generator {
 	if n <= 0 || g == nil {
 		return nil
@@ -15,7 +16,7 @@ func Limit(n int, g Generator) Generator {
 }
 
 type limit struct {
-	n     int
+	n     int // how many are left
 	g     Generator
 	other *limit
 }
@@ -23,12 +24,11 @@ type limit struct {
 func (l *limit) twin() **limit { return &l.other }
 
 func (l *limit) Op(ctx Context) Offer {
+	if l.n == 0 {
+		return Offer{}
+	}
 	o := l.g.Op(ctx)
 	if o.State != Ready || o.Next == nil {
-		return o
-	}
-	if l.n == 1 {
-		o.Next = nil
 		return o
 	}
 	n := successor(l, ctx)
@@ -222,25 +222,25 @@ func EndEarly(every int, p float64, g Generator) Generator {
 }
 
 type endEarly struct {
-	every, left int
-	p           float64
-	g           Generator
-	other       *endEarly
+	every int
+	left  int // until the next toss; 0 when it has ended the generator
+	p     float64
+	g     Generator
+	other *endEarly
 }
 
 func (e *endEarly) twin() **endEarly { return &e.other }
 
 func (e *endEarly) Op(ctx Context) Offer {
+	if e.left == 0 {
+		return Offer{}
+	}
 	o := e.g.Op(ctx)
 	if o.State != Ready || o.Next == nil {
 		return o
 	}
 	left := e.left - 1
-	if left == 0 {
-		if ctx.Rand().Float64() < e.p {
-			o.Next = nil
-			return o
-		}
+	if left == 0 && ctx.Rand().Float64() >= e.p {
 		left = e.every
 	}
 	n := successor(e, ctx)

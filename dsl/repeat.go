@@ -31,15 +31,14 @@ type repeat struct {
 func (r *repeat) twin() **repeat { return &r.other }
 
 func (r *repeat) Op(ctx Context) Offer {
-	o := r.g.Op(ctx)
-	if o.State != Ready {
-		return o
+	if r.left == 0 {
+		return Offer{}
 	}
+	o := r.g.Op(ctx)
 	switch {
+	case o.State != Ready:
 	case r.left < 0:
 		o.Next = r // asking leaves g as it is
-	case r.left == 1:
-		o.Next = nil
 	default:
 		n := successor(r, ctx)
 		n.g, n.left = r.g, r.left-1

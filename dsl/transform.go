@@ -143,11 +143,38 @@ func (u *onUpdate) Update(ctx Context, ev *histories.Op) Generator {
 	return u
 }
 
-// Watch calls f with every event that reaches g, and passes it on. It is
-// [OnUpdate] for those who only look: to measure, to remember.
+// Watch calls f with every event that reaches it, and passes it on to g. It is
+// [OnUpdate] for those who only look: to measure, to remember. It goes on to
+// look when g is done, until the generator around it has gone on to another.
 func Watch(f func(ev *histories.Op), g Generator) Generator {
-	return OnUpdate(func(g Generator, ctx Context, ev *histories.Op) Generator {
-		f(ev)
-		return g.Update(ctx, ev)
-	}, g)
+	if g == nil {
+		return nil
+	}
+	return &watch{f: f, g: g}
+}
+
+type watch struct {
+	f     func(*histories.Op)
+	g     Generator // nil when done
+	other *watch
+}
+
+func (w *watch) twin() **watch { return &w.other }
+
+func (w *watch) Op(ctx Context) Offer {
+	o := ask(w.g, ctx)
+	if o.State == Ready {
+		n := successor(w, ctx)
+		n.g = o.Next
+		o.Next = n
+	}
+	return o
+}
+
+func (w *watch) Update(ctx Context, ev *histories.Op) Generator {
+	w.f(ev)
+	g := update(w.g, ctx, ev)
+	w = running(w, ctx)
+	w.g = g
+	return w
 }

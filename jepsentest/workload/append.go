@@ -2,6 +2,7 @@ package workload
 
 import (
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -92,20 +93,52 @@ type slot struct {
 	left  int64 // how many more appends it may take
 }
 
-// appendGen generates transactions. It is immutable but for highest, which only
-// records which keys have been used.
+// appendGen generates transactions. Like the generators of package dsl it takes
+// turns with a twin, so that generating allocates nothing but the memory of many
+// transactions at a time. Beside that it only records which keys have been used.
 type appendGen struct {
 	o       AppendOptions
 	slots   []slot
-	next    int64 // the next new key
+	next    int64           // the next new key
+	free    []histories.Mop // memory for the micro-operations to come
 	highest *atomic.Int64
+	other   *appendGen // nil in the state that the test has
+}
+
+// mopsAtOnce is how many micro-operations share a piece of memory, which is kept
+// as long as any of them is.
+const mopsAtOnce = 512
+
+// successor returns the place for the successor of g: a twin that nobody needs
+// any more, or a new one.
+func (g *appendGen) successor(ctx dsl.Context) *appendGen {
+	if g.other != nil && ctx.MayReuse() {
+		return g.other
+	}
+	n, twin := *g, *g
+	n.slots, twin.slots = slices.Clone(g.slots), slices.Clone(g.slots)
+	n.other, twin.other = &twin, &n
+	return &n
 }
 
 func (g *appendGen) Op(ctx dsl.Context) dsl.Offer {
+	if _, ok := ctx.SomeFree(); !ok {
+		return dsl.Offer{State: dsl.Pending}
+	}
 	rng := ctx.Rand()
-	next := *g
-	next.slots = slices.Clone(g.slots)
-	mops := make([]histories.Mop, g.o.MinLength+rng.IntN(g.o.MaxLength-g.o.MinLength+1))
+	next := g.successor(ctx)
+	copy(next.slots, g.slots)
+	next.next = g.next
+	length := g.o.MinLength
+	if g.o.MaxLength > length {
+		length += rng.IntN(g.o.MaxLength - length + 1)
+	}
+	free := g.free
+	if len(free) < length || !ctx.MayReuse() {
+		free = make([]histories.Mop, max(length, mopsAtOnce))
+	}
+	mops := free[:length:length]
+	next.free = free[length:]
 	for i := range mops {
 		s := &next.slots[exponential(rng, len(next.slots))]
 		if rng.Uint64()&1 == 0 {
@@ -123,19 +156,18 @@ func (g *appendGen) Op(ctx dsl.Context) dsl.Offer {
 		s.left--
 		mops[i] = histories.Append(histories.Int(s.key), histories.Int(s.value))
 	}
-	op, ok := ctx.Fill(dsl.Op{F: "txn", Value: histories.Txn(mops...)})
-	if !ok {
-		return dsl.Offer{State: dsl.Pending}
-	}
-	return dsl.Offer{State: dsl.Ready, Op: op, Next: &next}
+	op, _ := ctx.Fill(dsl.Op{F: "txn", Value: histories.Txn(mops...)})
+	return dsl.Offer{State: dsl.Ready, Op: op, Next: next}
 }
 
 func (g *appendGen) Update(_ dsl.Context, ev *histories.Op) dsl.Generator {
-	if mops, ok := ev.Value.Txn(); ok && ev.Type == histories.Invoke {
-		for i := range mops {
-			if k, ok := mops[i].Key.Int(); ok && k > g.highest.Load() {
-				g.highest.Store(k)
-			}
+	if ev.Type != histories.Invoke {
+		return g
+	}
+	mops, _ := ev.Value.Txn()
+	for i := range mops {
+		if k, ok := mops[i].Key.Int(); ok && k > g.highest.Load() {
+			g.highest.Store(k)
 		}
 	}
 	return g
@@ -143,9 +175,11 @@ func (g *appendGen) Update(_ dsl.Context, ev *histories.Op) dsl.Generator {
 
 // exponential draws one of n, each twice as likely as the one before.
 func exponential(rng *rand.Rand, n int) int {
-	// With x uniform in [1, 2ⁿ), the number of its binary digits is distributed so.
-	x := 1 + rng.Float64()*(math.Exp2(float64(n))-1)
-	return min(int(math.Log2(x)), n-1)
+	// A number of 1 … 2ⁿ−1 has k binary digits with a chance in proportion to
+	// 2ᵏ. Beyond 63 digits, those that are left out would never be seen.
+	digits := min(n, 63)
+	x := 1 + rng.Uint64N(1<<digits-1)
+	return n - digits + bits.Len64(x) - 1
 }
 
 // zipf draws one of n, i with a chance in proportion to 1/(i+1).

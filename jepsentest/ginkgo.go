@@ -68,7 +68,8 @@ func announce(format string, args ...any) {
 }
 
 // MainPhase returns for how long the current spec should run its main phase.
-// want is what it would like, which -jepsen.time-limit replaces; overhead is the
+// want is what it would like (0: what the decorator [For] says), which
+// -jepsen.time-limit replaces; overhead is the
 // time it needs besides, to set up, heal, check and clean up. If the time limit
 // of go test leaves too little for all specs, they share what there is; if it
 // leaves too little for this one, the spec is skipped, with the reason.
@@ -77,6 +78,11 @@ func MainPhase(want, overhead time.Duration) time.Duration {
 	opts, err := Flags()
 	if err != nil {
 		ginkgo.Fail(err.Error())
+	}
+	if v, ok := specLabel("for"); ok && want == 0 {
+		if d, err := time.ParseDuration(v); err == nil {
+			want = d
+		}
 	}
 	if opts.TimeLimit > 0 {
 		want = opts.TimeLimit
@@ -108,6 +114,7 @@ func MainPhase(want, overhead time.Duration) time.Duration {
 // has an error, and closes the recording at the end of the spec.
 func RunSpec(ctx ginkgo.SpecContext, t Test) *Recording {
 	ginkgo.GinkgoHelper()
+	decorate(&t)
 	if t.Log == nil {
 		t.Log = func(message string) { ginkgo.GinkgoWriter.Println(message) }
 	}

@@ -73,8 +73,8 @@ type Test struct {
 	// or if that is not given, twice the number of nodes.
 	Concurrency int
 
-	// Seed drives the random choices of the generator. 0 means -jepsen.seed,
-	// or if that is not given, a seed drawn for this run; it is recorded.
+	// Seed drives the random choices of the generator, and is recorded. 0
+	// means a seed drawn for this run. -jepsen.seed replaces it.
 	Seed uint64
 
 	// OpTimeout is how long a client may take for one operation: its context

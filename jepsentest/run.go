@@ -111,7 +111,7 @@ func newRun(t Test) (*run, error) {
 			return nil, configErrorf("a lane cannot be called %q", name)
 		}
 	}
-	if t.Seed == 0 {
+	if opts.Seed != 0 {
 		t.Seed = opts.Seed
 	}
 	if t.Seed == 0 {

@@ -59,6 +59,16 @@ var _ = Describe("specs", func() {
 		rec := spec(ctx, 100*time.Millisecond)
 		Expect(rec).To(jepsentest.SatisfyAllChecks(fakeChecker{name: "judge", verdict: folds.Invalid}))
 	})
+	It("is decorated", Label("decorated", "long"), jepsentest.Nodes(3), jepsentest.Seed(7), jepsentest.For(50*time.Millisecond),
+		jepsentest.WithNemesis("kill"), func(ctx SpecContext) {
+			d := jepsentest.MainPhase(0, time.Second)
+			rec := jepsentest.RunSpec(ctx, jepsentest.Test{
+				Name: "decorated", StoreDir: os.Getenv(suiteDir), Client: &fakeClient{},
+				Generator: dsl.Clients(dsl.TimeLimit(d, dsl.Stagger(time.Millisecond, dsl.Repeat(dsl.Once(dsl.Op{F: "read"}))))),
+			})
+			Expect(d).To(Equal(50 * time.Millisecond))
+			Expect(rec.Seed).To(Equal(uint64(7)))
+		})
 	It("is broken", Label("broken", "long"), func(ctx SpecContext) {
 		jepsentest.RunSpec(ctx, jepsentest.Test{
 			Name: "broken", StoreDir: os.Getenv(suiteDir),
@@ -105,7 +115,7 @@ func TestSuiteLeavesLongSpecsOut(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Error(err)
 	}
-	expectOutput(t, out, "1 specs within go test's time limit of 10m0s", "Ran 1 of 5 Specs", "1 Passed", "stored in "+dir)
+	expectOutput(t, out, "1 specs within go test's time limit of 10m0s", "Ran 1 of 6 Specs", "1 Passed", "stored in "+dir)
 }
 
 func TestSuiteShowsWhyASpecFailed(t *testing.T) {
@@ -134,6 +144,15 @@ func TestSuiteFitsIntoTheTimeLimit(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "torn-down")); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestDecoratorsAreLabelsAndTakeEffect(t *testing.T) {
+	t.Parallel()
+	cmd, out, _ := suite(t, "-ginkgo.label-filter=nemesis: containsAny {kill} && nodes: containsAny {3}", "-test.v")
+	if err := cmd.Run(); err != nil {
+		t.Error(err)
+	}
+	expectOutput(t, out, "Ran 1 of 6 Specs", "[decorated, long, nodes:3, seed:7, for:50ms, nemesis:kill]", "seed 7")
 }
 
 func TestSuiteShowsErrorsOfRunsInASentence(t *testing.T) {

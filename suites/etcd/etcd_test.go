@@ -2,7 +2,6 @@ package etcd_test
 
 import (
 	"flag"
-	"fmt"
 	"testing"
 	"time"
 
@@ -53,10 +52,7 @@ func (s scenario) test() jepsentest.Test {
 	if s.opts.Rate > 0 {
 		s.rate = s.opts.Rate
 	}
-	var nodes []string
-	for i := range s.nodes {
-		nodes = append(nodes, fmt.Sprintf("n%d", i+1))
-	}
+	nodes := jepsentest.NodeNames(s.nodes)
 	threads, err := s.opts.Threads(len(nodes), "10")
 	Expect(err).NotTo(HaveOccurred())
 
@@ -110,7 +106,7 @@ var _ = Describe("etcd", func() {
 	}
 
 	It("keeps transactions isolated while nodes are killed, paused and partitioned",
-		Label("short", "workload:append", "nemesis:all"), func(ctx SpecContext) {
+		Label("short", "workload:append"), jepsentest.WithNemesis("all"), jepsentest.Nodes(3), func(ctx SpecContext) {
 			rec := run(ctx, scenario{
 				name: "short", nodes: 3, main: 10 * time.Second, rate: 200, interval: 1200 * time.Millisecond,
 				faults: func(o nemesis.Options) nemesis.Package {
@@ -120,7 +116,7 @@ var _ = Describe("etcd", func() {
 			Expect(rec).To(jepsentest.SatisfyAllChecks(checks...))
 		})
 
-	DescribeTable("keeps transactions isolated under", Label("long", "workload:append"),
+	DescribeTable("keeps transactions isolated under", Label("long", "workload:append"), jepsentest.Nodes(5),
 		func(ctx SpecContext, name string, faults func(nemesis.Options) nemesis.Package) {
 			rec := run(ctx, scenario{
 				name: name, nodes: 5, main: time.Minute, rate: 500, interval: 5 * time.Second, faults: faults,

@@ -13,6 +13,7 @@ type batch struct {
 
 	// Guarded by Folder.mu until the chunk has been handed out.
 	to      []*job
+	one     [1]*job // to's memory when there is one fold
 	columns histories.Columns
 	open    bool // columns is final, and others with the same needs may join
 
@@ -42,19 +43,20 @@ type part struct {
 	err    error
 }
 
-// read reads the chunk of b and hands it out. f.mu is held before and after, but not during.
-func (f *Folder) read(b *batch, lane int) {
+// read reads the chunk of b and hands it out. It begins at the given time and
+// returns when it ended. f.mu is held before and after, but not during.
+func (f *Folder) read(b *batch, lane int, start time.Duration) (end time.Duration) {
+	end = start
 	if !b.open {
 		f.skip(b)
 	}
 	if len(b.to) > 0 {
 		f.mu.Unlock()
-		start := time.Now()
 		b.chunk, b.err = readChunk(f.src, b.number, b.columns)
-		took := time.Since(start)
-		f.traced(lane, "read", "", b.number, start, took)
+		end = f.clock()
+		f.traced(lane, "read", "", b.number, start, end)
 		f.mu.Lock()
-		f.stats.Decode += took
+		f.stats.Decode += end - start
 		f.stats.Read++
 		f.stats.Saved += int64(len(b.to) - 1)
 	}
@@ -72,6 +74,7 @@ func (f *Folder) read(b *batch, lane int) {
 	}
 	b.to = nil
 	f.kick()
+	return end
 }
 
 func readChunk(src histories.Source, i int, columns histories.Columns) (c *histories.Chunk, err error) {

@@ -11,9 +11,9 @@ import "time"
 // chunk has the accumulator (see job.busy); others read ahead.
 type linear[A, R any] run[A, R]
 
-func (l *linear[A, R]) process(p part, lane int) {
+func (l *linear[A, R]) process(p part, lane int, start time.Duration) time.Duration {
 	r := (*run[A, R])(l)
-	acc, have, took, err := r.reduce(r.total, r.begun, &p, lane)
+	acc, have, end, err := r.reduce(r.total, r.begun, &p, lane, start)
 	stop := err == ErrStop
 	if stop {
 		err = nil
@@ -24,7 +24,7 @@ func (l *linear[A, R]) process(p part, lane int) {
 		stop, err = stop || stopped, failed
 	}
 	r.folder.mu.Lock()
-	r.folder.stats.Reduce += took
+	r.folder.stats.Reduce += end - start
 	r.busy = false
 	r.out--
 	r.pos = p.number + 1
@@ -36,6 +36,7 @@ func (l *linear[A, R]) process(p part, lane int) {
 	case r.pos >= r.limit:
 		r.settle(nil)
 	}
+	return end
 }
 
 // result is what became of a chunk, or of a run of chunks.
@@ -54,12 +55,12 @@ type ordered[A, R any] struct {
 	merging bool              // a worker has the total
 }
 
-func (o *ordered[A, R]) process(p part, lane int) {
+func (o *ordered[A, R]) process(p part, lane int, start time.Duration) time.Duration {
 	var none A
-	acc, have, took, err := o.reduce(none, false, &p, lane)
+	acc, have, end, err := o.reduce(none, false, &p, lane, start)
 	f := o.folder
 	f.mu.Lock()
-	f.stats.Reduce += took
+	f.stats.Reduce += end - start
 	o.out--
 	if o.results == nil {
 		o.results = make(map[int]result[A])
@@ -70,13 +71,14 @@ func (o *ordered[A, R]) process(p part, lane int) {
 	}
 	if !o.merging {
 		o.merging = true
-		o.mergeReady(lane)
+		end = o.mergeReady(lane, end)
 		o.merging = false
 	}
+	return end
 }
 
 // mergeReady merges all results whose turn has come.
-func (o *ordered[A, R]) mergeReady(lane int) {
+func (o *ordered[A, R]) mergeReady(lane int, now time.Duration) time.Duration {
 	f := o.folder
 	for !o.settled {
 		r, ok := o.results[o.pos]
@@ -91,9 +93,10 @@ func (o *ordered[A, R]) mergeReady(lane int) {
 		if r.have {
 			chunk := o.pos
 			f.mu.Unlock()
-			took, stop, err := o.addToTotal(r.acc, chunk, lane)
+			end, stop, err := o.addToTotal(r.acc, chunk, lane, now)
 			f.mu.Lock()
-			f.stats.Combine += took
+			f.stats.Combine += end - now
+			now = end
 			if err != nil {
 				o.settle(err)
 				break
@@ -109,16 +112,18 @@ func (o *ordered[A, R]) mergeReady(lane int) {
 	if o.pos >= o.limit {
 		o.settle(nil)
 	}
+	return now
 }
 
-func (o *ordered[A, R]) addToTotal(acc A, chunk, lane int) (took time.Duration, stop bool, err error) {
+func (o *ordered[A, R]) addToTotal(acc A, chunk, lane int, start time.Duration) (end time.Duration, stop bool, err error) {
+	end = start
 	if !o.begun {
 		o.total, o.begun = acc, true
-	} else if o.total, stop, took, err = o.merge(o.total, acc, chunk, lane); err != nil {
-		return took, false, err
+	} else if o.total, stop, end, err = o.merge(o.total, acc, chunk, lane, start); err != nil {
+		return end, false, err
 	}
 	stopped, err := o.report(chunk)
-	return took, stop || stopped, err
+	return end, stop || stopped, err
 }
 
 // tree: the results of neighbouring chunks are merged as soon as both are there.
@@ -135,12 +140,12 @@ type stretch[A any] struct {
 	result[A]
 }
 
-func (t *tree[A, R]) process(p part, lane int) {
+func (t *tree[A, R]) process(p part, lane int, start time.Duration) time.Duration {
 	var none A
-	acc, have, took, err := t.reduce(none, false, &p, lane)
+	acc, have, now, err := t.reduce(none, false, &p, lane, start)
 	f := t.folder
 	f.mu.Lock()
-	f.stats.Reduce += took
+	f.stats.Reduce += now - start
 	t.out--
 	s := stretch[A]{p.number, p.number + 1, result[A]{acc: acc, have: have, err: err}}
 	for !t.settled {
@@ -150,21 +155,24 @@ func (t *tree[A, R]) process(p part, lane int) {
 		if s.start == t.from && s.end >= t.limit {
 			t.total, t.begun = s.acc, s.have
 			t.settle(s.err)
-			return
+			break
 		}
 		if s.start >= t.limit {
-			return
+			break
 		}
 		left, right, ok := t.neighbour(s)
 		if !ok {
 			t.idle = append(t.idle, s)
-			return
+			break
 		}
 		f.mu.Unlock()
-		s, took = t.join(left, right, lane)
+		var end time.Duration
+		s, end = t.join(left, right, lane, now)
 		f.mu.Lock()
-		f.stats.Combine += took
+		f.stats.Combine += end - now
+		now = end
 	}
+	return now
 }
 
 // neighbour takes out an idle stretch that touches s, and returns the two in order.
@@ -186,11 +194,11 @@ func (t *tree[A, R]) neighbour(s stretch[A]) (left, right stretch[A], ok bool) {
 }
 
 // join merges two stretches of which the first ends where the second starts.
-func (t *tree[A, R]) join(a, b stretch[A], lane int) (out stretch[A], took time.Duration) {
-	out = stretch[A]{start: a.start, end: b.end}
+func (t *tree[A, R]) join(a, b stretch[A], lane int, start time.Duration) (out stretch[A], end time.Duration) {
+	out, end = stretch[A]{start: a.start, end: b.end}, start
 	switch {
 	case a.stop || a.err != nil:
-		return a, 0
+		return a, start
 	case b.err != nil:
 		out.err = b.err
 	case !a.have:
@@ -199,8 +207,8 @@ func (t *tree[A, R]) join(a, b stretch[A], lane int) (out stretch[A], took time.
 		out.result = a.result
 	default:
 		out.have = true
-		out.acc, out.stop, took, out.err = t.merge(a.acc, b.acc, b.start, lane)
+		out.acc, out.stop, end, out.err = t.merge(a.acc, b.acc, b.start, lane, start)
 		out.stop = out.stop || b.stop
 	}
-	return out, took
+	return out, end
 }

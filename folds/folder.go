@@ -44,7 +44,8 @@ import (
 // because it waits for one of the others) is left behind, and reads later, for
 // itself, what it could not take.
 type Folder struct {
-	src histories.Source
+	src   histories.Source
+	epoch time.Time // when the clock began
 
 	tracer atomic.Pointer[tracer]
 
@@ -62,7 +63,7 @@ type Folder struct {
 // For returns the Folder of a history and all of its views.
 func For(h histories.History) *Folder {
 	return h.Attached(func() any {
-		return &Folder{src: h.Source(), patience: patience}
+		return &Folder{src: h.Source(), epoch: time.Now(), patience: patience}
 	}).(*Folder)
 }
 
@@ -89,6 +90,11 @@ func (f *Folder) Stats() Stats {
 	s.Active = int64(len(f.jobs))
 	return s
 }
+
+// clock returns the time since the folder was made. Where one thing ends and the
+// next begins, its reading is handed on: reading it is a good part of what the
+// Folder itself does for a chunk.
+func (f *Folder) clock() time.Duration { return time.Since(f.epoch) }
 
 // depth is how many chunks a fold may have taken and not reduced: one for each
 // worker, and as many again that were read ahead.

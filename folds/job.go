@@ -39,7 +39,7 @@ type job struct {
 	busy    bool   // if linear: a worker has the accumulator
 
 	calls     int           // calls of the fold's functions that are going on
-	since     time.Time     // when the last of them began or ended
+	since     time.Duration // when the last of them began or ended
 	patience  time.Duration // how long the others wait for it
 	overtaken bool          // the others did not wait for a call that is going on
 	without   int64         // chunks read for others only
@@ -53,9 +53,10 @@ type job struct {
 
 // strategy is how a fold reduces and combines.
 type strategy interface {
-	// process reduces a part, and combines what can be combined. Folder.mu is
-	// held when it returns, not before.
-	process(p part, lane int)
+	// process reduces a part, and combines what can be combined. It begins at
+	// the given time and returns when it ended. Folder.mu is held when it
+	// returns, not before.
+	process(p part, lane int, start time.Duration) (end time.Duration)
 }
 
 // drive takes the fold through the chunks [from, n) and returns when it is
@@ -92,7 +93,7 @@ func (j *job) drive(ctx context.Context, from, n int) (err error) {
 		}
 		j.checkReturned(returned)
 		for j.helpers > 0 {
-			j.wait(time.Time{})
+			j.wait(0)
 		}
 		f.active--
 		f.lanes.give(lane)
@@ -109,6 +110,7 @@ func (j *job) drive(ctx context.Context, from, n int) (err error) {
 // there is nothing. f.mu is held, except during calls.
 func (j *job) work(lane int, caller bool) {
 	f := j.folder
+	now := f.clock()
 	for !j.settled {
 		if err := j.ctx.Err(); err != nil {
 			j.settle(fmt.Errorf("fold %q: %w", j.name, err))
@@ -117,10 +119,10 @@ func (j *job) work(lane int, caller bool) {
 		if p, ok := j.takeReady(); ok {
 			j.help()
 			j.calls++
-			j.since = time.Now()
+			j.since = now
 			f.mu.Unlock()
-			j.process(p, lane)
-			f.called(j)
+			now = j.process(p, lane, now)
+			f.called(j, now)
 			f.kick()
 			continue
 		}
@@ -128,9 +130,10 @@ func (j *job) work(lane int, caller bool) {
 		switch {
 		case b != nil:
 			j.help()
-			f.read(b, lane)
+			now = f.read(b, lane, now)
 		case caller:
 			j.wait(until)
+			now = f.clock()
 		default:
 			return
 		}
@@ -180,7 +183,7 @@ func (j *job) checkReturned(returned bool) {
 
 // wait waits until the caller is woken, the context ends, or the given time has
 // come if it is not zero. f.mu is held before and after.
-func (j *job) wait(until time.Time) {
+func (j *job) wait(until time.Duration) {
 	f := j.folder
 	done := j.ctx.Done()
 	if j.settled {
@@ -190,13 +193,13 @@ func (j *job) wait(until time.Time) {
 	f.active--
 	f.kick()
 	f.mu.Unlock()
-	if until.IsZero() {
+	if until == 0 {
 		select {
 		case <-j.wake:
 		case <-done:
 		}
 	} else {
-		timer := time.NewTimer(time.Until(until))
+		timer := time.NewTimer(until - f.clock())
 		select {
 		case <-j.wake:
 		case <-done:

@@ -77,24 +77,22 @@ func (r *run[A, R]) conclude() (out R, err error) {
 // fold is linear and has one already, else into a new one. have is false if there
 // is nothing of the chunk. ErrStop is returned only to a linear fold: to others
 // it means no more than that the chunk is done.
-func (r *run[A, R]) reduce(acc A, begun bool, p *part, lane int) (out A, have bool, took time.Duration, err error) {
-	start := time.Now()
-	defer func() {
-		took = time.Since(start)
-		r.folder.traced(lane, "reduce", r.name, p.number, start, took)
-	}()
+func (r *run[A, R]) reduce(acc A, begun bool, p *part, lane int, start time.Duration) (out A, have bool, end time.Duration, err error) {
 	c, err := p.of(&r.job)
-	if err != nil {
-		return acc, true, 0, r.failure(p.number, "read", err)
+	switch {
+	case err != nil:
+		out, have, err = acc, true, r.failure(p.number, "read", err)
+	case c == nil:
+		out = acc
+	default:
+		have = true
+		if out, err = r.call(acc, begun, c); err != nil && err != ErrStop {
+			err = r.failure(p.number, "reduce", err)
+		}
 	}
-	if c == nil {
-		return acc, false, 0, nil
-	}
-	out, err = r.call(acc, begun, c)
-	if err != nil && err != ErrStop {
-		err = r.failure(p.number, "reduce", err)
-	}
-	return out, true, 0, err
+	end = r.folder.clock()
+	r.folder.traced(lane, "reduce", r.name, p.number, start, end)
+	return out, have, end, err
 }
 
 // call is the guarded part of reduce.
@@ -146,23 +144,22 @@ func (r *run[A, R]) steps(acc A, c *histories.Chunk) (A, error) {
 }
 
 // merge is a guarded Merge. ErrStop comes as stop.
-func (r *run[A, R]) merge(total, next A, chunk, lane int) (out A, stop bool, took time.Duration, err error) {
-	start := time.Now()
+func (r *run[A, R]) merge(total, next A, chunk, lane int, start time.Duration) (out A, stop bool, end time.Duration, err error) {
 	returned := false
 	func() {
 		defer guard(&returned, &err)
 		out, err = r.fold.Merge(total, next)
 		returned = true
 	}()
-	took = time.Since(start)
-	r.folder.traced(lane, "merge", r.name, chunk, start, took)
+	end = r.folder.clock()
+	r.folder.traced(lane, "merge", r.name, chunk, start, end)
 	if errors.Is(err, ErrStop) {
-		return out, true, took, nil
+		return out, true, end, nil
 	}
 	if err != nil {
 		err = r.failure(chunk, "merge", err)
 	}
-	return out, false, took, err
+	return out, false, end, err
 }
 
 // report calls the function of a live fold that looks at what there is so far.

@@ -22,39 +22,39 @@ const patience = 20 * time.Millisecond
 // choose picks a chunk for a worker of j to read, and lets all folds that can
 // take it do so. If it returns nil, j has to wait until something changes, or
 // until the given time if that is not zero. f.mu is held.
-func (f *Folder) choose(j *job) (*batch, time.Time) {
+func (f *Folder) choose(j *job) (b *batch, until time.Duration) {
 	i, until := f.plan(j)
 	if i < 0 {
 		return nil, until
 	}
 	for _, b := range f.reads {
 		if b.number == i && f.attach(j, b) {
-			return nil, time.Time{}
+			return nil, 0
 		}
 	}
 	f.overtake(j, i)
-	return f.take(i), time.Time{}
+	return f.take(i), 0
 }
 
 // plan returns which chunk a worker of j would read now, or -1: then until says
 // when that may change by itself, if it is not zero.
-func (f *Folder) plan(j *job) (i int, until time.Time) {
+func (f *Folder) plan(j *job) (i int, until time.Duration) {
 	if len(f.reads) >= f.procs || !j.hasRoom() {
-		return -1, time.Time{}
+		return -1, 0
 	}
 	i = j.firstWanted(f.cursor)
 	if i < 0 {
-		return -1, time.Time{}
+		return -1, 0
 	}
 	until, wait := f.mustWait(j, i)
 	if !wait {
-		return i, time.Time{}
+		return i, 0
 	}
 	if !j.inOrder {
 		// What the others already have can be read without them.
 		if first := j.firstWanted(j.from); first != i {
 			if _, alsoWait := f.mustWait(j, first); !alsoWait {
-				return first, time.Time{}
+				return first, 0
 			}
 		}
 	}
@@ -65,25 +65,25 @@ func (f *Folder) plan(j *job) (i int, until time.Time) {
 // now. Until says when to ask again, even if nothing has changed till then: for
 // a fold may begin a call, and never come back from it, without anybody hearing
 // of it.
-func (f *Folder) mustWait(j *job, i int) (until time.Time, wait bool) {
+func (f *Folder) mustWait(j *job, i int) (until time.Duration, wait bool) {
 	if j.without > 2*int64(j.n-j.from) {
-		return time.Time{}, false
+		return 0, false
 	}
-	var now time.Time
+	var now time.Duration
 	for _, k := range f.jobs {
 		if k == j || !k.willWant(i) || k.canTake(i) {
 			continue
 		}
-		if now.IsZero() {
-			now = time.Now()
+		if now == 0 {
+			now = f.clock()
 		}
-		again := now.Add(max(k.patience, time.Millisecond))
+		again := now + max(k.patience, time.Millisecond)
 		if k.calls > 0 {
-			if again = k.since.Add(k.patience); !now.Before(again) {
+			if again = k.since + k.patience; now >= again {
 				continue // left behind
 			}
 		}
-		if !wait || again.Before(until) {
+		if !wait || again < until {
 			wait, until = true, again
 		}
 	}
@@ -107,9 +107,9 @@ func (f *Folder) overtake(j *job, i int) {
 
 // called notes that a call of a function of j has returned. If nobody gave up
 // waiting for it, the others have more patience with j again.
-func (f *Folder) called(j *job) {
+func (f *Folder) called(j *job, now time.Duration) {
 	j.calls--
-	j.since = time.Now()
+	j.since = now
 	if !j.overtaken {
 		j.patience = min(f.patience, 2*j.patience+f.patience/16)
 	}
@@ -119,6 +119,7 @@ func (f *Folder) called(j *job) {
 // take makes the batch of chunk i for all that can take it.
 func (f *Folder) take(i int) *batch {
 	b := &batch{number: i, open: true}
+	b.to = b.one[:0]
 	for _, j := range f.jobs {
 		if !j.canTake(i) {
 			j.without++

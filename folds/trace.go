@@ -17,7 +17,7 @@ import (
 // stop returns the first error of writing to w. A second Trace takes the place
 // of the first, whose stop still has to be called.
 func (f *Folder) Trace(w io.Writer) (stop func() error) {
-	t := &tracer{w: bufio.NewWriter(w), start: time.Now()}
+	t := &tracer{w: bufio.NewWriter(w), start: f.clock()}
 	t.print("[")
 	f.tracer.Store(t)
 	return func() error {
@@ -27,7 +27,7 @@ func (f *Folder) Trace(w io.Writer) (stop func() error) {
 }
 
 type tracer struct {
-	start time.Time
+	start time.Duration // by the folder's clock
 
 	mu     sync.Mutex
 	w      *bufio.Writer // remembers its first error
@@ -63,7 +63,7 @@ type traceEvent struct {
 }
 
 // traced notes that a worker did something.
-func (f *Folder) traced(lane int, what, fold string, chunk int, start time.Time, took time.Duration) {
+func (f *Folder) traced(lane int, what, fold string, chunk int, start, end time.Duration) {
 	t := f.tracer.Load()
 	if t == nil {
 		return
@@ -73,7 +73,7 @@ func (f *Folder) traced(lane int, what, fold string, chunk int, start time.Time,
 		name += " " + fold
 	}
 	micros := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
-	event, err := json.Marshal(traceEvent{name, what, "X", micros(start.Sub(t.start)), micros(took), 1, lane + 1,
+	event, err := json.Marshal(traceEvent{name, what, "X", micros(start - t.start), micros(end - start), 1, lane + 1,
 		map[string]int{"chunk": chunk}})
 	if err != nil {
 		panic(fmt.Sprintf("folds: a trace event has numbers and strings only, and yet: %v", err))

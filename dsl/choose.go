@@ -79,9 +79,9 @@ type choice struct {
 
 func (c *choice) twin() **choice { return &c.other }
 
-func (c *choice) Op(ctx Context) Offer {
+func (c *choice) Op(ctx Context) (o Offer) {
 	b := settle(ctx, c.members, &c.change)
-	o, i := b.choose(ctx, nil, c.shortest)
+	i := b.choose(&o, ctx, nil, c.shortest)
 	if o.State == Ready {
 		if c.other == nil {
 			b = b.clone() // what was written down stays as it is
@@ -166,22 +166,25 @@ func (b *bunch) set(i int, g Generator) {
 	}
 }
 
-// choose returns the soonest offer and who made it. Generator i sees the threads
-// of views[i]; nil means those of ctx. It asks in random order, drawing in
-// proportion to the weights from those that it has not asked yet, and stops at
-// the first operation that is due, which nothing can beat. So among those that
-// are due, and among equals that are for later, each wins in proportion to its
-// weight. If all is true it asks every one, and one that is done makes the
-// whole done.
-func (b *bunch) choose(ctx Context, views []*mask, all bool) (best Offer, from int) {
+// choose sets best, which must be the zero Offer, to the soonest offer, and
+// returns who made it. Generator i sees the threads of views[i]; nil means those
+// of ctx. It asks in random order, drawing in proportion to the weights from
+// those that it has not asked yet, and stops at the first operation that is due,
+// which nothing can beat. So among those that are due, and among equals that are
+// for later, each wins in proportion to its weight. If all is true it asks every
+// one, and one that is done makes the whole done.
+//
+// Offers are large: it is for speed that they are written where they are needed.
+func (b *bunch) choose(best *Offer, ctx Context, views []*mask, all bool) (from int) {
 	if all && b.live < len(b.gs) {
-		return Offer{}, 0
+		return 0
 	}
 	var few [4]uint64
 	asked := few[:]
 	if len(b.gs) > 64*len(few) {
 		asked = make([]uint64, (len(b.gs)+63)/64)
 	}
+	var another Offer
 	var wake time.Duration
 	total := b.total
 	for n := b.live; n > 0; n-- {
@@ -196,26 +199,44 @@ func (b *bunch) choose(ctx Context, views []*mask, all bool) (best Offer, from i
 		if views != nil {
 			view.mask = views[i]
 		}
-		o := b.gs[i].Op(view)
-		switch {
-		case o.State == Done && all:
-			return o, 0
-		case o.State == Ready && o.Op.Time <= ctx.Time && !all:
-			return o, i
-		case o.State == Ready && (best.State != Ready || o.Op.Time < best.Op.Time):
-			best, from = o, i
-		case o.State == Pending:
-			wake = sooner(wake, o.Wake)
-			if best.State == Done {
-				best = o
+		if best.State != Ready {
+			before := best.State
+			*best = b.gs[i].Op(view)
+			switch best.State {
+			case Ready:
+				from = i
+				if best.Op.Time <= ctx.Time && !all {
+					return from
+				}
+			case Pending:
+				wake = sooner(wake, best.Wake)
+			case Done:
+				if all {
+					return 0
+				}
+				best.State = before // it stays pending if one was
 			}
+			continue
+		}
+		another = b.gs[i].Op(view)
+		switch {
+		case another.State == Done && all:
+			*best = another
+			return 0
+		case another.State == Ready && another.Op.Time < best.Op.Time:
+			*best, from = another, i
+			if best.Op.Time <= ctx.Time && !all {
+				return from
+			}
+		case another.State == Pending:
+			wake = sooner(wake, another.Wake)
 		}
 	}
 	if best.State == Pending || best.State == Ready && wake != 0 && wake < best.Op.Time {
 		// Before the soonest operation is due, there may be a sooner one.
-		return Offer{State: Pending, Wake: wake}, 0
+		*best = Offer{State: Pending, Wake: wake}
 	}
-	return best, from
+	return from
 }
 
 // pick returns the generator that has the share r of the weights of those that

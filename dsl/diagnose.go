@@ -33,9 +33,9 @@ func (t *trace) panicking(ctx Context, during string) {
 	}
 }
 
-func (t *trace) Op(ctx Context) Offer {
+func (t *trace) Op(ctx Context) (o Offer) {
 	defer t.panicking(ctx, "asked")
-	o := t.g.Op(ctx)
+	o = t.g.Op(ctx)
 	switch o.State {
 	case Ready:
 		t.log("%s at %v: offers %s %v to process %v at %v", t.name, ctx.Time, o.Op.F, o.Op.Value, o.Op.Process, o.Op.Time)
@@ -114,11 +114,11 @@ func (v *validate) explain(at func() string) {
 	}
 }
 
-func (v *validate) Op(ctx Context) Offer {
+func (v *validate) Op(ctx Context) (o Offer) {
 	defer v.explain(func() string {
 		return fmt.Sprintf("asked at %v with %d of %d threads free", ctx.Time, ctx.FreeLen(), ctx.Len())
 	})
-	o := v.g.Op(ctx)
+	o = v.g.Op(ctx)
 	if o.State == Ready {
 		t, err := Check(ctx, o.Op)
 		switch {

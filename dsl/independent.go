@@ -64,21 +64,22 @@ type keyed struct {
 	g   Generator
 }
 
-// ask asks k with the next keys if it is done. It returns the offer, what made
-// it, and the number of the key to go on with.
-func (k keyed) ask(ctx Context, keys Keys, gen func(histories.Value) Generator, next int) (Offer, keyed, int) {
+// ask asks k, and while that is done, what gen makes of the next keys, beginning
+// with number *next. It sets o to the offer and next to the number of the key to
+// go on with, and returns what made the offer.
+func (k keyed) ask(o *Offer, ctx Context, keys Keys, gen func(histories.Value) Generator, next *int) keyed {
 	for range maxEmpty {
 		if k.g != nil {
-			if o := k.g.Op(ctx); o.State != Done {
-				return o, k, next
+			if *o = k.g.Op(ctx); o.State != Done {
+				return k
 			}
 		}
-		key, ok := keys(next)
+		key, ok := keys(*next)
 		if !ok {
-			return Offer{}, keyed{}, next
+			return keyed{}
 		}
 		k = keyed{key, gen(key)}
-		next++
+		*next++
 	}
 	panic(noProgress("Independent"))
 }
@@ -128,8 +129,9 @@ func (s tuples) wrap(ctx Context, key histories.Value, op *Op) tuples {
 
 func (s *sequential) twin() **sequential { return &s.other }
 
-func (s *sequential) Op(ctx Context) Offer {
-	o, k, next := s.cur.ask(ctx, s.keys, s.gen, s.next)
+func (s *sequential) Op(ctx Context) (o Offer) {
+	next := s.next
+	k := s.cur.ask(&o, ctx, s.keys, s.gen, &next)
 	if o.State == Ready {
 		n := successor(s, ctx)
 		n.slab = s.slab.wrap(ctx, k.key, &o.Op)
@@ -240,7 +242,7 @@ func (c *concurrent) settled(ctx Context, own bool) *groups {
 	return g
 }
 
-func (c *concurrent) Op(ctx Context) Offer {
+func (c *concurrent) Op(ctx Context) (o Offer) {
 	clients := ctx.clientsInView()
 	if clients.count == 0 {
 		return Offer{}
@@ -250,7 +252,7 @@ func (c *concurrent) Op(ctx Context) Offer {
 	if !ok {
 		return pending()
 	}
-	o, at, k, next := c.soonest(ctx, g, int(g.of[first]))
+	at, k, next := c.soonest(&o, ctx, g, int(g.of[first]))
 	if o.State == Ready {
 		n := successor(c, ctx)
 		n.slab = c.slab.wrap(ctx, k.key, &o.Op)
@@ -262,12 +264,20 @@ func (c *concurrent) Op(ctx Context) Offer {
 
 // soonest asks the groups, beginning with the one whose turn it is, until one
 // has an operation that is due. That is nearly always the first. Groups that are
-// done try the same next key: only one of them can be taken. It returns the
-// soonest offer, whose group made it, what that works on, and the number of the
-// next key.
-func (c *concurrent) soonest(ctx Context, g *groups, turn int) (best Offer, at int, k keyed, next int) {
+// done try the same next key: only one of them can be taken. It sets best, which
+// must be the zero Offer, to the soonest offer, and returns whose group made it,
+// what that works on, and the number of the next key.
+func (c *concurrent) soonest(best *Offer, ctx Context, g *groups, turn int) (at int, k keyed, next int) {
+	at, next = turn, c.next
+	k = g.cur[at].ask(best, ctx.see(g.views[at]), c.keys, c.gen, &next)
+	if best.State == Ready && best.Op.Time <= ctx.Time {
+		return at, k, next
+	}
 	var wake time.Duration
-	for d := range len(g.views) {
+	if best.State == Pending {
+		wake = best.Wake
+	}
+	for d := 1; d < len(g.views); d++ {
 		i := turn + d
 		if i >= len(g.views) {
 			i -= len(g.views)
@@ -276,11 +286,14 @@ func (c *concurrent) soonest(ctx Context, g *groups, turn int) (best Offer, at i
 		if best.State != Done && view.FreeLen() == 0 {
 			continue // it is pending or done, which makes no difference any more
 		}
-		o, ki, ni := g.cur[i].ask(view, c.keys, c.gen, c.next)
+		var o Offer
+		ni := c.next
+		ki := g.cur[i].ask(&o, view, c.keys, c.gen, &ni)
 		switch {
 		case o.State == Ready && (best.State != Ready || o.Op.Time < best.Op.Time):
-			if best, at, k, next = o, i, ki, ni; o.Op.Time <= ctx.Time {
-				return best, at, k, next
+			*best, at, k, next = o, i, ki, ni
+			if o.Op.Time <= ctx.Time {
+				return at, k, next
 			}
 		case o.State == Pending:
 			wake = sooner(wake, o.Wake)
@@ -288,9 +301,9 @@ func (c *concurrent) soonest(ctx Context, g *groups, turn int) (best Offer, at i
 		}
 	}
 	if best.State == Pending || best.State == Ready && wake != 0 && wake < best.Op.Time {
-		best = Offer{State: Pending, Wake: wake}
+		*best = Offer{State: Pending, Wake: wake}
 	}
-	return best, at, k, next
+	return at, k, next
 }
 
 func (c *concurrent) Update(ctx Context, ev *histories.Op) Generator {

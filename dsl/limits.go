@@ -23,11 +23,11 @@ type limit struct {
 
 func (l *limit) twin() **limit { return &l.other }
 
-func (l *limit) Op(ctx Context) Offer {
+func (l *limit) Op(ctx Context) (o Offer) {
 	if l.n == 0 {
 		return Offer{}
 	}
-	o := l.g.Op(ctx)
+	o = l.g.Op(ctx)
 	if o.State != Ready || o.Next == nil {
 		return o
 	}
@@ -79,8 +79,8 @@ func (l *processLimit) sum(ctx Context) (sum int64) {
 	return sum
 }
 
-func (l *processLimit) Op(ctx Context) Offer {
-	o := l.g.Op(ctx)
+func (l *processLimit) Op(ctx Context) (o Offer) {
+	o = l.g.Op(ctx)
 	if o.State != Ready {
 		return o
 	}
@@ -128,11 +128,11 @@ type concurrencyLimit struct {
 
 func (l *concurrencyLimit) twin() **concurrencyLimit { return &l.other }
 
-func (l *concurrencyLimit) Op(ctx Context) Offer {
+func (l *concurrencyLimit) Op(ctx Context) (o Offer) {
 	if ctx.Len()-ctx.FreeLen() >= l.n {
 		return pending()
 	}
-	o := l.g.Op(ctx)
+	o = l.g.Op(ctx)
 	if o.State == Ready && o.Next != nil {
 		n := successor(l, ctx)
 		n.g = o.Next
@@ -171,11 +171,11 @@ type timeLimit struct {
 
 func (l *timeLimit) twin() **timeLimit { return &l.other }
 
-func (l *timeLimit) Op(ctx Context) Offer {
+func (l *timeLimit) Op(ctx Context) (o Offer) {
 	if l.begun && ctx.Time >= l.end {
 		return Offer{}
 	}
-	o := l.g.Op(ctx)
+	o = l.g.Op(ctx)
 	switch {
 	case o.State == Pending && l.begun:
 		o.Wake = sooner(o.Wake, l.end)
@@ -231,11 +231,11 @@ type endEarly struct {
 
 func (e *endEarly) twin() **endEarly { return &e.other }
 
-func (e *endEarly) Op(ctx Context) Offer {
+func (e *endEarly) Op(ctx Context) (o Offer) {
 	if e.left == 0 {
 		return Offer{}
 	}
-	o := e.g.Op(ctx)
+	o = e.g.Op(ctx)
 	if o.State != Ready || o.Next == nil {
 		return o
 	}

@@ -23,12 +23,12 @@ func Once(op Op) Generator { return (*once)(&op) }
 
 type once Op
 
-func (o *once) Op(ctx Context) Offer {
+func (o *once) Op(ctx Context) (offer Offer) {
 	t, ok := ctx.SomeFree()
 	if !ok {
 		return pending()
 	}
-	offer := Offer{State: Ready, Op: Op(*o)}
+	offer.State, offer.Op = Ready, Op(*o)
 	offer.Op.Process = ctx.threads.procs[t]
 	offer.Op.Time = max(o.Time, ctx.Time)
 	return offer
@@ -57,12 +57,15 @@ func Ops(f func(ctx Context) Op) Generator { return ops(f) }
 
 type ops func(Context) Op
 
-func (f ops) Op(ctx Context) Offer {
-	if _, ok := ctx.SomeFree(); !ok {
+func (f ops) Op(ctx Context) (o Offer) {
+	t, ok := ctx.SomeFree()
+	if !ok {
 		return pending()
 	}
-	op, _ := ctx.Fill(f(ctx))
-	return Offer{State: Ready, Op: op, Next: f}
+	o.State, o.Op, o.Next = Ready, f(ctx), f
+	o.Op.Process = ctx.threads.procs[t]
+	o.Op.Time = max(o.Op.Time, ctx.Time)
+	return o
 }
 
 func (f ops) Update(Context, *histories.Op) Generator { return f }

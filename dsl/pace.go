@@ -42,8 +42,8 @@ type space struct {
 
 func (s *space) twin() **space { return &s.other }
 
-func (s *space) Op(ctx Context) Offer {
-	o := s.g.Op(ctx)
+func (s *space) Op(ctx Context) (o Offer) {
+	o = s.g.Op(ctx)
 	if o.State != Ready {
 		return o
 	}

@@ -86,8 +86,8 @@ func (u *untilOK) split(ctx Context) {
 	u.other.mine = make([]uint64, len(u.mine))
 }
 
-func (u *untilOK) Op(ctx Context) Offer {
-	o := ask(u.g, ctx)
+func (u *untilOK) Op(ctx Context) (o Offer) {
+	o = ask(u.g, ctx)
 	switch {
 	case o.State == Ready:
 		n := successor(u, ctx)

@@ -30,11 +30,11 @@ type repeat struct {
 
 func (r *repeat) twin() **repeat { return &r.other }
 
-func (r *repeat) Op(ctx Context) Offer {
+func (r *repeat) Op(ctx Context) (o Offer) {
 	if r.left == 0 {
 		return Offer{}
 	}
-	o := r.g.Op(ctx)
+	o = r.g.Op(ctx)
 	switch {
 	case o.State != Ready:
 	case r.left < 0:
@@ -128,8 +128,8 @@ type flipFlop struct {
 
 func (f *flipFlop) twin() **flipFlop { return &f.other }
 
-func (f *flipFlop) Op(ctx Context) Offer {
-	o := ask(f.now, ctx)
+func (f *flipFlop) Op(ctx Context) (o Offer) {
+	o = ask(f.now, ctx)
 	if o.State == Ready {
 		n := successor(f, ctx)
 		n.now, n.then = f.then, o.Next

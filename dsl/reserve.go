@@ -94,9 +94,9 @@ type reserved struct {
 
 func (r *reserved) twin() **reserved { return &r.other }
 
-func (r *reserved) Op(ctx Context) Offer {
+func (r *reserved) Op(ctx Context) (o Offer) {
 	b := settle(ctx, r.members, &r.change)
-	o, i := b.choose(ctx, r.views, false)
+	i := b.choose(&o, ctx, r.views, false)
 	if o.State == Ready {
 		n := successor(r, ctx)
 		n.members, n.change = b, change{i + 1, o.Next}

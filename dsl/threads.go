@@ -38,12 +38,12 @@ type onThreads struct {
 
 func (r *onThreads) twin() **onThreads { return &r.other }
 
-func (r *onThreads) Op(ctx Context) Offer {
+func (r *onThreads) Op(ctx Context) (o Offer) {
 	ctx = r.to.apply(ctx)
 	if ctx.mask.count == 0 {
 		return Offer{}
 	}
-	o := r.g.Op(ctx)
+	o = r.g.Op(ctx)
 	if o.State == Ready && o.Next != nil {
 		n := successor(r, ctx)
 		n.g = o.Next

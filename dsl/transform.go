@@ -31,8 +31,8 @@ type mapOp struct {
 
 func (m *mapOp) twin() **mapOp { return &m.other }
 
-func (m *mapOp) Op(ctx Context) Offer {
-	o := m.g.Op(ctx)
+func (m *mapOp) Op(ctx Context) (o Offer) {
+	o = m.g.Op(ctx)
 	if o.State != Ready {
 		return o
 	}
@@ -123,8 +123,8 @@ type onUpdate struct {
 
 func (u *onUpdate) twin() **onUpdate { return &u.other }
 
-func (u *onUpdate) Op(ctx Context) Offer {
-	o := u.g.Op(ctx)
+func (u *onUpdate) Op(ctx Context) (o Offer) {
+	o = u.g.Op(ctx)
 	if o.State == Ready && o.Next != nil {
 		n := successor(u, ctx)
 		n.g = o.Next
@@ -161,8 +161,8 @@ type watch struct {
 
 func (w *watch) twin() **watch { return &w.other }
 
-func (w *watch) Op(ctx Context) Offer {
-	o := ask(w.g, ctx)
+func (w *watch) Op(ctx Context) (o Offer) {
+	o = ask(w.g, ctx)
 	if o.State == Ready {
 		n := successor(w, ctx)
 		n.g = o.Next

@@ -131,8 +131,11 @@ func (r *run[A, R]) steps(acc A, c *histories.Chunk) (A, error) {
 	var err error
 	step := r.fold.Step
 	for i, n := 0, c.Len(); i < n; {
-		if r.over.Load() || r.ctx.Err() != nil {
-			return acc, nil // the work is not used
+		if err := r.ctx.Err(); err != nil {
+			return acc, err
+		}
+		if r.over.Load() {
+			return acc, nil // whatever is returned now is not used
 		}
 		for end := min(n, i+stride); i < end; i++ {
 			if acc, err = step(acc, c.Op(i)); err != nil {

@@ -3,6 +3,7 @@ package folds_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -310,6 +311,32 @@ func benchFullDecode(b *testing.B, many int, take func(k int64, v histories.Valu
 	b.ReportMetric(s.Decode.Seconds()/float64(b.N), "decode-s")
 	b.ReportMetric(s.Reduce.Seconds()/float64(b.N), "reduce-s")
 	b.ReportMetric(float64(s.Read)/float64(b.N*f.History().Source().NumChunks()), "reads/chunk")
+}
+
+// F3 as a ratio: one and eight light folds in turn, so that both meet the same
+// noise; the ratio is that of the least times.
+func BenchmarkStoredEightToOne(b *testing.B) {
+	f := openCold(b)
+	defer f.Close()
+	run := func(many int) time.Duration {
+		fs := make([]func(), many)
+		for k := range fs {
+			fs[k] = func() {
+				if _, err := folds.Run(context.Background(), f.History(), total(int64(k), longTxns)); err != nil {
+					b.Error(err)
+				}
+			}
+		}
+		start := time.Now()
+		together(fs...)
+		return time.Since(start)
+	}
+	one, eight := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
+	for b.Loop() {
+		one, eight = min(one, run(1)), min(eight, run(8))
+	}
+	b.ReportMetric(eight.Seconds()/one.Seconds(), "eight/one")
+	b.ReportMetric(float64(f.Len())/one.Seconds(), "one-ops/s")
 }
 
 // total sums up something about values: the k-th of a family of folds.

@@ -28,7 +28,8 @@
 //     its offers is taken, and most offers are not.
 //   - What comes with "pending", and with an offer for a later time, is
 //     discarded: the same generator is asked again later.
-//   - A generator that is done stays done.
+//   - A generator that is done stays done: it offers nothing more. (While some
+//     thread is busy it may call itself pending again.)
 //   - Operations are offered only to processes that are free and in view in the
 //     context, and never for a time that is past.
 //   - An update may bring any event of a thread in view, also of operations that

@@ -1,7 +1,9 @@
 package dsl_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -176,16 +178,23 @@ func TestPromise(t *testing.T) {
 	}
 }
 
-func TestFuncWithoutProgressPanics(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("no panic")
+func TestGeneratorsWithoutProgressAreReported(t *testing.T) {
+	nothing := dsl.Filter(func(dsl.Op) bool { return false }, one("a"))
+	for name, g := range map[string]dsl.Generator{
+		"func":   dsl.Func(func(dsl.Context) dsl.Generator { return nothing }),
+		"filter": dsl.Filter(func(dsl.Op) bool { return false }, many("a")),
+		"independent": dsl.IndependentSequential(dsl.IntKeys(), func(histories.Value) dsl.Generator {
+			return nil
+		}),
+		"concurrent keys": dsl.IndependentConcurrent(1, dsl.IntKeys(), func(histories.Value) dsl.Generator {
+			return nothing
+		}),
+		"prepare": dsl.Prepare(func(int) dsl.Generator { return nothing }),
+	} {
+		if _, err := simulate.Run(g, simulate.Options{}); !errors.Is(err, simulate.ErrInvalid) || !strings.Contains(err.Error(), "never") {
+			t.Errorf("%s: %v", name, err)
 		}
-	}()
-	_, _ = simulate.Run(dsl.Func(func(dsl.Context) dsl.Generator {
-		return dsl.Filter(func(dsl.Op) bool { return true }, dsl.Cycle(dsl.Limit(1, dsl.Filter(
-			func(dsl.Op) bool { return false }, one("a")))))
-	}), simulate.Options{})
+	}
 }
 
 // A mix is not held up by a member that has nothing to offer just now.
@@ -247,7 +256,8 @@ func drawGen(t *rapid.T, depth int) dsl.Generator {
 		return dsl.Limit(rapid.IntRange(0, 5).Draw(t, "n"), many(f))
 	}
 	sub := func() dsl.Generator { return drawGen(t, depth-1) }
-	switch rapid.IntRange(0, 14).Draw(t, "combinator") {
+	n := func(name string, from, to int) int { return rapid.IntRange(from, to).Draw(t, name) }
+	switch n("combinator", 0, 27) {
 	case 0:
 		return dsl.Seq(sub(), sub())
 	case 1:
@@ -276,6 +286,35 @@ func drawGen(t *rapid.T, depth int) dsl.Generator {
 		return dsl.ConcurrencyLimit(rapid.IntRange(1, 3).Draw(t, "limit"), sub())
 	case 13:
 		return dsl.Limit(20, dsl.Cycle(sub()))
+	case 14:
+		return dsl.MixWeighted(dsl.Weighted{Weight: n("weight", 0, 3), Gen: sub()}, dsl.Weighted{Weight: 2, Gen: sub()})
+	case 15:
+		return dsl.CycleTimes(dsl.Window{For: 20, Gen: sub()}, dsl.Window{For: time.Duration(n("d", 0, 30)), Gen: sub()})
+	case 16:
+		return dsl.IndependentConcurrent(n("group", 1, 4), dsl.FirstKeys(n("keys", 0, 5), dsl.IntKeys()),
+			func(histories.Value) dsl.Generator { return dsl.Limit(5, random("k")) })
+	case 17:
+		g := sub()
+		return dsl.IndependentSequential(dsl.FirstKeys(n("keys", 0, 3), dsl.IntKeys()), func(histories.Value) dsl.Generator { return g })
+	case 18:
+		return dsl.Limit(20, dsl.Clients(dsl.EachProcess(sub())))
+	case 19:
+		return dsl.CycleN(n("n", 0, 3), sub())
+	case 20:
+		return dsl.RepeatN(n("n", 0, 6), sub())
+	case 21:
+		return dsl.ShortestAny(sub(), sub())
+	case 22:
+		return dsl.EndEarly(n("every", 1, 3), 0.3, sub())
+	case 23:
+		return dsl.Validate("inner", dsl.Watch(func(*histories.Op) {}, sub()))
+	case 24:
+		return dsl.Filter(func(o dsl.Op) bool { return o.F != "b" }, dsl.Seq(drawGen(t, 0), drawGen(t, 0)))
+	case 25:
+		return dsl.ProcessLimit(n("n", 5, 15), sub())
+	case 26:
+		g := sub()
+		return dsl.Limit(10, dsl.Func(func(dsl.Context) dsl.Generator { return dsl.Seq(g, one("f")) }))
 	default:
 		return dsl.FlipFlop(sub(), sub())
 	}

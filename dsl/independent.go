@@ -86,18 +86,17 @@ func (k keyed) ask(o *Offer, ctx Context, keys Keys, gen func(histories.Value) G
 
 // update tells k of an event, if it belongs to its key. inner is memory for what
 // k is told.
-func (k keyed) update(ctx Context, ev, inner *histories.Op) keyed {
+func (k *keyed) update(ctx Context, ev, inner *histories.Op) {
 	if k.g == nil {
-		return k
+		return
 	}
 	key, v, ok := ev.Value.Tuple()
 	if !ok || !key.Equal(k.key) {
-		return k
+		return
 	}
 	*inner = *ev
 	inner.Value = v
 	k.g = k.g.Update(ctx, inner)
-	return k
 }
 
 // tuples is memory for the values of operations, many in one piece. Where the
@@ -148,7 +147,8 @@ func (s *sequential) Update(ctx Context, ev *histories.Op) Generator {
 	if s.inner == nil {
 		s.inner = new(histories.Op) // this state runs: one that has not begun works on no key
 	}
-	cur := s.cur.update(ctx, ev, s.inner)
+	cur := s.cur
+	cur.update(ctx, ev, s.inner)
 	s = running(s, ctx)
 	s.cur = cur
 	return s
@@ -164,8 +164,7 @@ func (s *sequential) Update(ctx Context, ev *histories.Op) Generator {
 // full are dealt out to the first groups, so that a group has n threads or a few
 // more; fewer than n threads form one group. Groups take turns, in the order of
 // their free threads. An operation that is due comes before one for later. It
-// is done when there are no more keys and all groups are done; it is pending
-// while only groups whose threads are all busy are not.
+// is done when there are no more keys and all groups are done.
 func IndependentConcurrent(n int, keys Keys, gen func(key histories.Value) Generator) Generator {
 	return &concurrent{n: max(n, 1), keys: keys, gen: gen}
 }
@@ -248,11 +247,11 @@ func (c *concurrent) Op(ctx Context) (o Offer) {
 		return Offer{}
 	}
 	g := c.settled(ctx, false)
-	first, ok := clients.someFree(ctx.threads, ctx.threads.next)
-	if !ok {
-		return pending()
+	turn := 0
+	if first, ok := clients.someFree(ctx.threads, ctx.threads.next); ok {
+		turn = int(g.of[first])
 	}
-	at, k, next := c.soonest(&o, ctx, g, int(g.of[first]))
+	at, k, next := c.soonest(&o, ctx, g, turn)
 	if o.State == Ready {
 		n := successor(c, ctx)
 		n.slab = c.slab.wrap(ctx, k.key, &o.Op)
@@ -313,7 +312,7 @@ func (c *concurrent) Update(ctx Context, ev *histories.Op) Generator {
 	}
 	g := c.settled(ctx, true)
 	i := g.of[t]
-	g.cur[i] = g.cur[i].update(ctx.see(g.views[i]), ev, &g.inner)
+	g.cur[i].update(ctx.see(g.views[i]), ev, &g.inner)
 	c = running(c, ctx)
 	c.groups, c.at, c.cur = g, 0, keyed{}
 	return c

@@ -80,10 +80,6 @@ func (l *processLimit) sum(ctx Context) (sum int64) {
 }
 
 func (l *processLimit) Op(ctx Context) (o Offer) {
-	o = l.g.Op(ctx)
-	if o.State != Ready {
-		return o
-	}
 	first, seen := l.first, l.seen
 	switch {
 	case !l.begun:
@@ -94,7 +90,8 @@ func (l *processLimit) Op(ctx Context) (o Offer) {
 	if seen > l.n {
 		return Offer{}
 	}
-	if o.Next != nil {
+	o = l.g.Op(ctx)
+	if o.State == Ready && o.Next != nil {
 		n := successor(l, ctx)
 		n.g, n.begun, n.first, n.seen, n.retired = o.Next, true, first, seen, ctx.threads.retired
 		o.Next = n
@@ -129,10 +126,10 @@ type concurrencyLimit struct {
 func (l *concurrencyLimit) twin() **concurrencyLimit { return &l.other }
 
 func (l *concurrencyLimit) Op(ctx Context) (o Offer) {
-	if ctx.Len()-ctx.FreeLen() >= l.n {
-		return pending()
-	}
 	o = l.g.Op(ctx)
+	if o.State == Ready && ctx.Len()-ctx.FreeLen() >= l.n {
+		return pending() // but one that is done is so at any load
+	}
 	if o.State == Ready && o.Next != nil {
 		n := successor(l, ctx)
 		n.g = o.Next

@@ -92,12 +92,12 @@ type Window struct {
 }
 
 // CycleTimes gives the time to one generator after the other, each for the
-// length of its window, and begins again after the last; time is counted from
-// the first operation. A generator keeps its state from one of its windows to
+// length of its window, and begins again after the last; the first window that
+// has anything in it begins with the first operation. A generator keeps its state from one of its windows to
 // the next. An operation that would fall beyond the window in which it was
 // offered is not taken then; operations in flight at the end of a window are not
-// waited for. Events go to all. It is done as soon as a generator is done in its
-// window. Windows of no length are left out.
+// waited for. Events go to all. The window of a generator that is done, or nil,
+// is empty; when all are done, so is the whole. Windows of no length are left out.
 func CycleTimes(windows ...Window) Generator {
 	w := &windowed{members: &bunch{}}
 	for _, x := range windows {
@@ -128,60 +128,75 @@ func (w *windowed) twin() **windowed { return &w.other }
 
 func (w *windowed) Op(ctx Context) Offer {
 	b := settle(ctx, w.members, &w.change)
-	start := w.start
 	if !w.begun {
-		start = ctx.Time
+		return w.first(ctx, b)
 	}
 	now := ctx.Time
-	into := (now - start) % w.period
+	into := (now - w.start) % w.period
 	i := 0
 	for into >= w.ends[i] {
 		i++
 	}
 	end := now - into + w.ends[i]
-	// One round through all windows: those after the current one are asked what
-	// they would do at their beginning.
-	for range len(w.ends) + 1 {
-		if b.gs[i] == nil {
-			if now == ctx.Time {
-				return Offer{}
-			}
-			return Offer{State: Pending, Wake: now} // it ends then
-		}
+	done := 0
+	// One round through all windows, back to the one that it began with: those
+	// after it are asked what they would do at their beginning.
+	for visit := range len(w.ends) + 1 {
 		at := ctx
 		at.Time = now
-		o := b.gs[i].Op(at)
+		o := ask(b.gs[i], at)
 		switch {
-		case o.State == Done && now > ctx.Time:
-			return Offer{State: Pending, Wake: now}
 		case o.State == Done:
-			return o
+			if visit < len(w.ends) {
+				done++
+			}
+		case o.State == Pending && now > ctx.Time:
+			return Offer{State: Pending, Wake: now} // it may have something to say then
 		case o.State == Pending:
-			wake := end
-			if now > ctx.Time {
-				wake = now // who is asked then may have something else to say
-			} else {
-				wake = sooner(o.Wake, end)
-			}
-			return Offer{State: Pending, Wake: wake}
+			return Offer{State: Pending, Wake: sooner(o.Wake, end)}
 		case o.Op.Time < end:
-			if w.other == nil {
-				b = b.clone()
-			}
-			n := successor(w, ctx)
-			n.members, n.change, n.begun, n.start = b, change{i + 1, o.Next}, true, start
-			o.Next = n
-			return o
+			return w.take(ctx, o, b, i, w.start)
+		}
+		if done == len(w.ends) {
+			return Offer{}
 		}
 		now = end
 		i = (i + 1) % len(w.ends)
-		length := w.ends[i]
-		if i > 0 {
-			length -= w.ends[i-1]
+		if end += w.ends[i]; i > 0 {
+			end -= w.ends[i-1]
 		}
-		end = now + length
 	}
 	return Offer{State: Pending, Wake: now}
+}
+
+// first makes the first operation: that of the first window that has any. The
+// window begins with it, whenever that is.
+func (w *windowed) first(ctx Context, b *bunch) (o Offer) {
+	for i, g := range b.gs {
+		if o = ask(g, ctx); o.State == Done {
+			continue
+		}
+		if o.State == Ready {
+			begin := o.Op.Time
+			if i > 0 {
+				begin -= w.ends[i-1]
+			}
+			return w.take(ctx, o, b, i, begin)
+		}
+		break
+	}
+	return o
+}
+
+// take makes o, which window i has made, the offer of the whole.
+func (w *windowed) take(ctx Context, o Offer, b *bunch, i int, start time.Duration) Offer {
+	if w.other == nil {
+		b = b.clone()
+	}
+	n := successor(w, ctx)
+	n.members, n.change, n.begun, n.start = b, change{i + 1, o.Next}, true, start
+	o.Next = n
+	return o
 }
 
 func (w *windowed) Update(ctx Context, ev *histories.Op) Generator {

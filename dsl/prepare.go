@@ -2,6 +2,7 @@ package dsl
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jepsentest/go/histories"
@@ -41,6 +42,7 @@ type prepare struct {
 // preparation is one call of f.
 type preparation struct {
 	begin func()
+	begun atomic.Bool
 	ended chan struct{}
 	// Valid when ended is closed.
 	g        Generator
@@ -52,6 +54,7 @@ type preparation struct {
 func newPreparation(f func(int) Generator, i int) *preparation {
 	p := &preparation{ended: make(chan struct{})}
 	p.begin = sync.OnceFunc(func() {
+		p.begun.Store(true)
 		go func() {
 			defer close(p.ended)
 			defer func() { p.panicked = recover() }()
@@ -86,7 +89,7 @@ func (p *prepare) Op(ctx Context) Offer {
 	for range maxEmpty {
 		if !begun {
 			// Nothing can be used while all threads are busy, so nothing is begun.
-			if _, free := ctx.SomeFree(); !free {
+			if _, free := ctx.SomeFree(); !free && !now.begun.Load() {
 				return pending()
 			}
 			g, ok := now.get(ctx)

@@ -67,12 +67,12 @@ func (r *onThreads) Update(ctx Context, ev *histories.Op) Generator {
 }
 
 // EachThread runs a copy of g on each thread, independent of the others. Threads
-// take turns. It is done when all copies are, and no thread is busy.
+// take turns. It is done when all copies are, and their operations have completed.
 func EachThread(g Generator) Generator { return copied(g, false) }
 
-// EachProcess is like [EachThread], but a thread whose process has changed
-// since it last had an operation begins again. Beware of final reads: a client
-// that always crashes makes it run forever.
+// EachProcess is like [EachThread], but a thread begins again when its process
+// has crashed in one of the operations. Beware of final reads: a client that
+// always crashes makes it run forever.
 func EachProcess(g Generator) Generator { return copied(g, true) }
 
 func copied(g Generator, perProcess bool) Generator {
@@ -95,9 +95,9 @@ type eachThread struct {
 }
 
 type threadCopy struct {
-	begun   bool
-	g       Generator // valid once begun
-	process histories.Process
+	begun bool
+	mine  bool      // whether the thread is busy with an operation of g
+	g     Generator // valid once begun
 }
 
 func (e *eachThread) twin() **eachThread { return &e.other }
@@ -122,15 +122,11 @@ func (e *eachThread) settled(ctx Context, own bool) []threadCopy {
 }
 
 // copyOf returns the generator of thread t.
-func (e *eachThread) copyOf(ctx Context, copies []threadCopy, t Thread) Generator {
-	if copies == nil {
+func (e *eachThread) copyOf(copies []threadCopy, t Thread) Generator {
+	if copies == nil || !copies[t].begun {
 		return e.fresh
 	}
-	c := &copies[t]
-	if !c.begun || e.perProcess && c.process != ctx.Process(t) {
-		return e.fresh
-	}
-	return c.g
+	return copies[t].g
 }
 
 func (e *eachThread) Op(ctx Context) Offer {
@@ -143,7 +139,7 @@ func (e *eachThread) Op(ctx Context) Offer {
 	}
 	first, ok := ctx.SomeFree()
 	if !ok {
-		return pending()
+		first = 0
 	}
 	var best Offer
 	var wake time.Duration
@@ -155,7 +151,7 @@ func (e *eachThread) Op(ctx Context) Offer {
 			if t, ok = ctx.nextFree(t, half[1]); !ok {
 				break
 			}
-			g := e.copyOf(ctx, copies, t)
+			g := e.copyOf(copies, t)
 			if g == nil {
 				continue
 			}
@@ -175,10 +171,26 @@ func (e *eachThread) Op(ctx Context) Offer {
 	switch {
 	case best.State == Ready && (wake == 0 || wake >= best.Op.Time):
 		return e.take(ctx, best, copies, from)
-	case best.State != Done || !ctx.AllFree():
+	case best.State != Done || !e.rested(ctx, copies):
 		return Offer{State: Pending, Wake: wake}
 	}
 	return Offer{}
+}
+
+// rested reports whether the busy threads have nothing to do any more.
+func (e *eachThread) rested(ctx Context, copies []threadCopy) bool {
+	for t := range ctx.EachThread {
+		if ctx.IsFree(t) {
+			continue
+		}
+		if copies != nil && copies[t].mine {
+			return false
+		}
+		if g := e.copyOf(copies, t); g != nil && g.Op(ctx.Only(t)).State != Done {
+			return false
+		}
+	}
+	return true
 }
 
 // take makes o the offer of all threads.
@@ -187,7 +199,7 @@ func (e *eachThread) take(ctx Context, o Offer, copies []threadCopy, t Thread) O
 		copies = make([]threadCopy, len(ctx.threads.procs))
 	}
 	n := successor(e, ctx)
-	n.copies, n.at, n.change = copies, int(t)+1, threadCopy{true, o.Next, ctx.Process(t)}
+	n.copies, n.at, n.change = copies, int(t)+1, threadCopy{true, o.Op.Kind == Invoke, o.Next}
 	o.Next = n
 	return o
 }
@@ -198,12 +210,14 @@ func (e *eachThread) Update(ctx Context, ev *histories.Op) Generator {
 		return e
 	}
 	copies := e.settled(ctx, true)
-	g := e.copyOf(ctx, copies, t)
-	if g != nil {
-		g = g.Update(ctx.Only(t), ev)
+	c := threadCopy{true, copies[t].mine && ev.IsInvocation(), e.copyOf(copies, t)}
+	if e.perProcess && copies[t].mine && ev.Type == histories.Info && ev.Phase == histories.NoPhase {
+		c = threadCopy{}
+	} else {
+		c.g = update(c.g, ctx.Only(t), ev)
 	}
+	copies[t] = c
 	e = running(e, ctx)
 	e.copies, e.at, e.change = copies, 0, threadCopy{}
-	copies[t] = threadCopy{true, g, ev.Process}
 	return e
 }

@@ -58,6 +58,11 @@ func (m *mapOp) Update(ctx Context, ev *histories.Op) Generator {
 // Filter lets only those operations of g through that keep accepts; the others
 // are dropped, as if g had never offered them. It panics when keep refuses a
 // thousand in a row. keep must not have effects. Each refusal costs allocations.
+//
+// Refusals are not remembered: what has been dropped is gone over again at the
+// next question, and when g is finite and what comes next depends on chance, or
+// on who is free, the same may then be kept. Whether such a Filter is done is as
+// uncertain: give it an endless g, and limit it from outside.
 func Filter(keep func(Op) bool, g Generator) Generator {
 	if g == nil {
 		return nil

@@ -4,10 +4,13 @@
 // gives the same history every time.
 //
 //	history, err := simulate.Run(gen, simulate.Options{Clients: 2, Complete: simulate.Perfect})
+//
+// A test of what a generator does is best written as the history it is to give:
+//
+//	simulate.Golden(t, "testdata/workload.txt", history)
 package simulate
 
 import (
-	"container/heap"
 	"errors"
 	"fmt"
 	"time"
@@ -17,15 +20,21 @@ import (
 )
 
 // ErrStuck is returned when the generator is pending, nothing is in flight, and
-// no time would change that: the real test would hang.
+// no time would change that, or it is asked to wait [maxIdle] times in a row: the
+// real test would hang.
 var ErrStuck = errors.New("the generator is pending and nothing is in flight that could change that")
 
-// ErrInvalid is returned when the generator broke its contract.
-var ErrInvalid = errors.New("invalid operation")
+// ErrInvalid is returned when the generator broke its contract: it offered an
+// invalid operation, or panicked.
+var ErrInvalid = errors.New("invalid generator")
+
+// maxIdle is how many times a generator may have time pass without an operation.
+const maxIdle = 100_000
 
 // Completer says how an invocation completes: it returns the completion with
 // Type, Value and Error as wanted and Time when it arrives, not before the
-// invocation's. Index and Process are set by the simulation.
+// invocation's. Index and Process are set by the simulation. For operations of
+// named threads it sets Phase to histories.End and leaves Type alone.
 type Completer func(inv histories.Op) histories.Op
 
 // Options of a simulation.
@@ -75,8 +84,20 @@ func after(inv histories.Op, d time.Duration, t histories.Type) histories.Op {
 	return inv
 }
 
+// After returns a completer by which every operation takes the time d and ends
+// as type t. Operations of named threads take it too, and have no type.
+func After(d time.Duration, t histories.Type) Completer {
+	return func(inv histories.Op) histories.Op { return after(inv, d, t) }
+}
+
 // Run runs g until it is done and everything has completed, and returns the
-// history. When it returns an error, the history so far comes with it.
+// history. What is in flight when g is done still reaches its Update. When
+// operations complete at the same time, they do in the order of their
+// invocation; a completion comes before an invocation that is for a later time,
+// and after one for the same.
+//
+// It returns ErrStuck or ErrInvalid, wrapped, when g is at fault; the history so
+// far comes with the error.
 func Run(g dsl.Generator, o Options) ([]histories.Op, error) {
 	if o.Clients == 0 {
 		o.Clients = 2
@@ -99,6 +120,18 @@ func Run(g dsl.Generator, o Options) ([]histories.Op, error) {
 	return s.history, err
 }
 
+// Invocations runs g as [Run] does and returns the invocations alone.
+func Invocations(g dsl.Generator, o Options) ([]histories.Op, error) {
+	h, err := Run(g, o)
+	invs := make([]histories.Op, 0, len(h))
+	for i := range h {
+		if h[i].IsInvocation() {
+			invs = append(invs, h[i])
+		}
+	}
+	return invs, err
+}
+
 type simulation struct {
 	o       Options
 	threads *dsl.Threads
@@ -109,7 +142,13 @@ type simulation struct {
 	invoked int
 }
 
-func (s *simulation) run() error {
+func (s *simulation) run() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("at %v: %w: panic: %v", s.now, ErrInvalid, r)
+		}
+	}()
+	idle := 0
 	for s.invoked < s.o.Max {
 		var offer dsl.Offer
 		if s.gen != nil {
@@ -120,18 +159,22 @@ func (s *simulation) run() error {
 			next = offer.Wake
 		}
 		switch {
-		case offer.State == dsl.Ready && (len(s.flight) == 0 || next <= s.flight[0].op.Time):
+		case offer.State == dsl.Ready && next <= s.now:
+			idle = 0
 			if err := s.invoke(offer); err != nil {
 				return err
 			}
-		case len(s.flight) > 0 && (offer.State != dsl.Pending || next == 0 || s.flight[0].op.Time <= next):
+		case len(s.flight) > 0 && (offer.State == dsl.Done || next == 0 || s.flight[0].op.Time < next ||
+			s.flight[0].op.Time == next && offer.State == dsl.Pending):
+			idle = 0
 			s.complete()
 		case offer.State == dsl.Done:
 			return nil
-		case next <= s.now:
+		case next <= s.now || idle >= maxIdle:
 			return fmt.Errorf("at %v: %w", s.now, ErrStuck)
 		default:
-			s.now = next
+			idle++
+			s.now = next // and the generator is asked again, as in a real test
 		}
 	}
 	for len(s.flight) > 0 {
@@ -171,11 +214,11 @@ func (s *simulation) invoke(offer dsl.Offer) error {
 }
 
 func (s *simulation) push(op histories.Op, silent bool) {
-	heap.Push(&s.flight, landing{op, silent, s.invoked})
+	s.flight.push(landing{op, silent, s.invoked})
 }
 
 func (s *simulation) complete() {
-	l := heap.Pop(&s.flight).(landing)
+	l := s.flight.pop()
 	s.now = max(s.now, l.op.Time)
 	th, _ := s.threads.Thread(l.op.Process)
 	s.threads.Free(th)
@@ -198,45 +241,4 @@ func (s *simulation) update(ev *histories.Op) {
 	if s.gen != nil {
 		s.gen = s.gen.Update(s.threads.Context(ev.Time), ev)
 	}
-}
-
-// landing is a completion on its way.
-type landing struct {
-	op     histories.Op
-	silent bool // not recorded
-	order  int
-}
-
-// flight is a heap of completions: the earliest first, in the order of their
-// invocations among equal times.
-type flight []landing
-
-func (f flight) Len() int { return len(f) }
-func (f flight) Less(i, j int) bool {
-	if f[i].op.Time != f[j].op.Time {
-		return f[i].op.Time < f[j].op.Time
-	}
-	return f[i].order < f[j].order
-}
-func (f flight) Swap(i, j int) { f[i], f[j] = f[j], f[i] }
-func (f *flight) Push(x any)   { *f = append(*f, x.(landing)) }
-func (f *flight) Pop() any {
-	old := *f
-	x := old[len(old)-1]
-	*f = old[:len(old)-1]
-	return x
-}
-
-// Format renders a history one operation per line: time in nanoseconds,
-// process, what happens, f and value. It serves as golden output.
-func Format(history []histories.Op) string {
-	var out []byte
-	for _, op := range history {
-		what := op.Type.String()
-		if op.Phase != histories.NoPhase {
-			what = op.Phase.String()
-		}
-		out = fmt.Appendf(out, "%d %v %s %s %v\n", op.Time.Nanoseconds(), op.Process, what, op.F, op.Value)
-	}
-	return string(out)
 }

@@ -7,15 +7,16 @@ import (
 	"github.com/jepsentest/go/histories"
 )
 
-// Verdict is what a checker found out.
+// Verdict is what a checker found out. The zero Verdict is Unknown: what nobody
+// has decided is not valid.
 type Verdict uint8
 
-// The verdicts, from best to worst.
+// The verdicts.
 const (
-	// Valid: the guarantee was not seen to be broken.
-	Valid Verdict = iota
 	// Unknown: the checker could not find out.
-	Unknown
+	Unknown Verdict = iota
+	// Valid: the guarantee was not seen to be broken.
+	Valid
 	// Invalid: the guarantee was broken.
 	Invalid
 )
@@ -24,17 +25,30 @@ func (v Verdict) String() string {
 	switch v {
 	case Valid:
 		return "valid"
-	case Unknown:
-		return "unknown"
+	case Invalid:
+		return "invalid"
 	}
-	return "invalid"
+	return "unknown"
 }
 
-// Worst merges verdicts: it returns the worst of them, and Valid if there is none.
+// ParseVerdict is the inverse of [Verdict.String].
+func ParseVerdict(s string) (Verdict, bool) {
+	for _, v := range []Verdict{Unknown, Valid, Invalid} {
+		if v.String() == s {
+			return v, true
+		}
+	}
+	return Unknown, false
+}
+
+// Worst merges verdicts: an invalid one outweighs unknown ones, which outweigh
+// valid ones. It is Valid if there is none.
 func Worst(vs ...Verdict) Verdict {
 	worst := Valid
 	for _, v := range vs {
-		worst = max(worst, v)
+		if v == Invalid || worst == Valid {
+			worst = v
+		}
 	}
 	return worst
 }

@@ -69,3 +69,12 @@ func (b budget) fit(now time.Time, want, overhead time.Duration) (time.Duration,
 
 // minimalPhase is the shortest main phase that is worth the setup of a cluster.
 const minimalPhase = 10 * time.Second
+
+// timeLeft returns d, but at most half of what is left until go test kills the
+// process: what comes after needs some of it, too.
+func timeLeft(d time.Duration) time.Duration {
+	if end, ok := testDeadline(); ok {
+		d = min(d, time.Until(end)/2)
+	}
+	return max(d, 0)
+}

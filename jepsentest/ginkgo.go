@@ -1,11 +1,15 @@
 package jepsentest
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +22,8 @@ import (
 var suite struct {
 	sync.Mutex
 	specsLeft int // specs that have not begun yet, and will
+	begun     int // main phases that began
+	tooLate   int // specs that were skipped for lack of time
 }
 
 // RunSuite runs the Ginkgo specs of a package that tests databases, in place of
@@ -27,13 +33,18 @@ var suite struct {
 //
 // If no label filter is given, specs labelled "long" are left out. Specs are
 // ended before the time limit of go test would kill the process, early enough
-// to heal, save and clean up. A bad JEPSEN_* variable fails the suite at once.
+// to heal, save and clean up. A bad JEPSEN_* variable fails the suite at once,
+// and so does, at the end, a time limit in which no spec could be begun.
+//
+// A closed output (of a go command that was killed, or of a pipe to head) does
+// not end the process, which would leave the nodes running.
 func RunSuite(t *testing.T, description string) {
 	t.Helper()
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	if _, err := Flags(); err != nil {
 		t.Fatal(err)
 	}
+	signal.Ignore(syscall.SIGPIPE)
 	sc, rc := ginkgo.GinkgoConfiguration()
 	if sc.LabelFilter == "" {
 		sc.LabelFilter = "!long"
@@ -60,6 +71,14 @@ func RunSuite(t *testing.T, description string) {
 		}
 	})
 	ginkgo.RunSpecs(t, description, sc, rc)
+	suite.Lock()
+	defer suite.Unlock()
+	if suite.tooLate > 0 {
+		announce("%s: %d specs were skipped for lack of time; give it more with -timeout, such as -timeout 3h", description, suite.tooLate)
+		if suite.begun == 0 {
+			t.Error("the time limit of go test is too short for any of the specs, so nothing was tested")
+		}
+	}
 }
 
 // announce tells whoever watches. go test shows it with -v, and when a spec fails.
@@ -98,9 +117,15 @@ func MainPhase(want, overhead time.Duration) time.Duration {
 	}
 	d, err := b.fit(time.Now(), want, overhead)
 	if err != nil {
+		suite.Lock()
+		suite.tooLate++
+		suite.Unlock()
 		announce("%s: skipped: %v", ginkgo.CurrentSpecReport().LeafNodeText, err)
 		ginkgo.Skip(err.Error())
 	}
+	suite.Lock()
+	suite.begun++
+	suite.Unlock()
 	if d < want {
 		announce("%s: runs for %v instead of %v, to fit into go test's time limit; -timeout 3h gives each spec its full length",
 			ginkgo.CurrentSpecReport().LeafNodeText, d.Round(time.Second), want)
@@ -139,34 +164,52 @@ func RunSpec(ctx ginkgo.SpecContext, t Test) *Recording {
 type summary struct{ rec *Recording }
 
 func (s summary) String() string {
+	return fmt.Sprintf("%s: %s\n%v in %.1f s, seed %d\nstored in %s", s.rec.Name, s.verdict(), s.rec.Counts,
+		s.rec.Elapsed.Seconds(), s.rec.Seed, s.rec.Dir)
+}
+
+func (s summary) verdict() string {
 	s.rec.mu.Lock()
 	defer s.rec.mu.Unlock()
-	verdict := "not checked"
-	if s.rec.results != nil {
-		verdict = s.rec.verdict.String()
+	if len(s.rec.results) == 0 {
+		return "not checked"
 	}
-	return fmt.Sprintf("%s: %s\n%v in %.1f s, seed %d\nstored in %s", s.rec.Name, verdict, s.rec.Counts,
-		s.rec.Elapsed.Seconds(), s.rec.Seed, s.rec.Dir)
+	return s.rec.worst().String()
 }
 
 // MarshalJSON keeps JUnit and JSON reports small.
 func (s summary) MarshalJSON() ([]byte, error) {
-	s.rec.mu.Lock()
-	defer s.rec.mu.Unlock()
 	return fmt.Appendf(nil, `{"verdict":%q,"stored":%q,"seed":%d,"ok":%d,"fail":%d,"info":%d}`,
-		s.rec.verdict, s.rec.Dir, s.rec.Seed, s.rec.Counts.OK, s.rec.Counts.Failed, s.rec.Counts.Unknown), nil
+		s.verdict(), s.rec.Dir, s.rec.Seed, s.rec.Counts.OK, s.rec.Counts.Failed, s.rec.Counts.Unknown), nil
 }
 
-// againCommand returns the command that runs the current spec with a seed.
+// againCommand returns the command that runs the current spec with a seed, and
+// with the flags of this run.
 func againCommand(seed uint64) string {
 	spec := ginkgo.CurrentSpecReport()
-	cmd := fmt.Sprintf("go test %s -count=1 -jepsen.seed=%d -ginkgo.focus=%q", packagePath(), seed, spec.FullText())
+	cmd := fmt.Sprintf("go test %s -count=1 -jepsen.seed=%d -ginkgo.focus=%s", packagePath(), seed, shellQuote(regexp.QuoteMeta(spec.FullText())))
+	flag.Visit(func(f *flag.Flag) {
+		family, _, _ := strings.Cut(f.Name, ".")
+		if family != "test" && family != "ginkgo" && family != "rapid" && f.Name != "jepsen.seed" {
+			cmd += fmt.Sprintf(" -%s=%s", f.Name, shellQuote(f.Value.String()))
+		}
+	})
 	for _, l := range spec.Labels() {
 		if l == "long" {
 			cmd += " -ginkgo.label-filter=long -timeout 3h"
 		}
 	}
 	return cmd
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:=@%+,-]+$`)
+
+// shellQuote writes a word so that a shell reads it as it is.
+func shellQuote(s string) string {
+	if plainWord.MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // packagePath returns the path of the package under test, as go test takes it

@@ -81,6 +81,10 @@ type Test struct {
 	// ends then. 0 means 5 s, a negative value that there is no limit.
 	OpTimeout time.Duration
 
+	// NemesisTimeout is how long a nemesis may take for one operation. 0 means a
+	// minute, a negative value that there is no limit.
+	NemesisTimeout time.Duration
+
 	// Grace is how long a client that ignores its context is waited for
 	// before it is abandoned, and how long clients have to finish when the
 	// test is interrupted. 0 means 2 s.
@@ -154,14 +158,17 @@ type Client interface {
 	// panic, leave that open: it is Info, the process has crashed, and its
 	// thread goes on with a new process and a new client. When in doubt, do not
 	// say Definite.
+	//
+	// op must not be used after Invoke has returned a value. If something goes
+	// on after it has returned an error, that may read op.
 	Invoke(ctx context.Context, op *histories.Op) (histories.Value, error)
 	// Close ends the connection. It is called once for each client opened.
 	Close(ctx context.Context) error
 }
 
 // Setupper is a [Client] that prepares the database (tables, initial values).
-// Before the test a client is opened for each node; the first one's Setup is
-// called, and then it is closed.
+// Before the test a client is opened to the first node, its Setup is called, and
+// it is closed.
 type Setupper interface {
 	Setup(ctx context.Context) error
 }

@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/jepsentest/go/folds"
 	"github.com/jepsentest/go/folds/elle/listappend"
 	"github.com/jepsentest/go/histories"
 	"github.com/onsi/gomega/types"
-	"golang.org/x/sync/errgroup"
 )
 
 // maxLines is the length of a failure message: one screen.
@@ -35,6 +35,9 @@ func SatisfyAllChecks(checkers ...folds.Checker) types.GomegaMatcher {
 //
 //	Expect(rec).To(jepsentest.HaveNoAnomalies("G1a", "G1b", "internal"))
 func HaveNoAnomalies(anomalies ...string) types.GomegaMatcher {
+	if err := listappend.Known(anomalies...); err != nil {
+		return &checkMatcher{misuse: err}
+	}
 	return &checkMatcher{checkers: []folds.Checker{listappend.Checker(anomalies...)}}
 }
 
@@ -44,16 +47,23 @@ func HaveNoAnomalies(anomalies ...string) types.GomegaMatcher {
 //
 //	Expect(rec).To(jepsentest.HaveAnomaly("lost-update"))
 func HaveAnomaly(anomaly string) types.GomegaMatcher {
+	if err := listappend.Known(anomaly); err != nil {
+		return &checkMatcher{misuse: err}
+	}
 	return &checkMatcher{checkers: []folds.Checker{listappend.Checker(anomaly)}, wanted: anomaly}
 }
 
 type checkMatcher struct {
 	checkers []folds.Checker
 	wanted   string // an anomaly that must be there; empty: the verdict must be valid
+	misuse   error  // what is wrong with the matcher itself
 	reports  []*folds.Report
 }
 
 func (m *checkMatcher) Match(actual any) (bool, error) {
+	if m.misuse != nil {
+		return false, m.misuse
+	}
 	h, rec, err := historyOf(actual)
 	if err != nil {
 		return false, err
@@ -115,45 +125,51 @@ func (r *Recording) trace() (stop func() error, err error) {
 	return func() error { return errors.Join(end(), f.Close()) }, nil
 }
 
-// runCheckers runs all checkers at once. The error is that of the first one that
-// could not work or could not decide; the reports of the others come with it.
-// An invalid verdict outweighs an unknown one: then there is no error.
+// runCheckers runs all checkers at once, and returns a report of each: Unknown,
+// with the error, of one that could not work. The error is that of the first one
+// that could not work or could not decide. An invalid verdict outweighs an
+// unknown one: then there is no error.
 func runCheckers(ctx context.Context, h histories.History, checkers []folds.Checker) ([]*folds.Report, error) {
-	all := make([]*folds.Report, len(checkers))
+	reports := make([]*folds.Report, len(checkers))
 	errs := make([]error, len(checkers))
-	var g errgroup.Group
+	var wg sync.WaitGroup
 	for i, c := range checkers {
-		g.Go(func() (err error) {
-			defer func() {
-				if p := recover(); p != nil {
-					errs[i] = fmt.Errorf("checker %s panicked: %v", c.Name(), p)
-				}
-			}()
-			all[i], errs[i] = c.Check(ctx, h)
-			return nil
-		})
+		wg.Go(func() { reports[i], errs[i] = runChecker(ctx, h, c) })
 	}
-	_ = g.Wait() // the functions return nil; their errors are in errs
-	var reports []*folds.Report
-	var unknown error
-	invalid := false
-	for i, r := range all {
-		err := errs[i]
-		if err == nil && r.Verdict == folds.Unknown {
-			err = fmt.Errorf("the verdict is unknown: %s", r.Summary)
+	wg.Wait()
+	var undecided error
+	for i, r := range reports {
+		if r.Verdict == folds.Invalid {
+			return reports, nil
 		}
-		if err != nil && unknown == nil {
-			unknown = fmt.Errorf("%s: %w", checkers[i].Name(), err)
-		}
-		if errs[i] == nil {
-			reports = append(reports, r)
-			invalid = invalid || r.Verdict == folds.Invalid
+		if r.Verdict == folds.Unknown && undecided == nil {
+			if undecided = errs[i]; undecided == nil {
+				undecided = fmt.Errorf("%s: the verdict is unknown: %s", r.Check, r.Summary)
+			}
 		}
 	}
-	if invalid {
-		unknown = nil
+	return reports, undecided
+}
+
+// runChecker runs one checker, which may panic, and always returns a report.
+func runChecker(ctx context.Context, h histories.History, c folds.Checker) (rep *folds.Report, err error) {
+	name := "checker"
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s: checker panicked: %v", name, p)
+		}
+		if err == nil && rep == nil {
+			err = fmt.Errorf("%s: checker returned no report", name)
+		}
+		if err != nil {
+			rep = &folds.Report{Check: name, Verdict: folds.Unknown, Summary: err.Error()}
+		}
+	}()
+	name = c.Name()
+	if rep, err = c.Check(ctx, h); err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
 	}
-	return reports, unknown
+	return rep, err
 }
 
 // historyOf takes what a matcher can be applied to.
@@ -215,12 +231,13 @@ func Explain(rec *Recording, reports ...*folds.Report) string {
 	return strings.Join(append(lines, footer...), "\n")
 }
 
-// shorten cuts the middle out of a line that is longer than n.
+// shorten cuts the middle out of a line that is longer than n bytes. What makes
+// the difference mostly stands at the end, so more of that is left.
 func shorten(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	return s[:n/2] + " … " + s[len(s)-n/2:]
+	return strings.ToValidUTF8(s[:n/3], "") + " … " + strings.ToValidUTF8(s[len(s)-2*n/3:], "")
 }
 
 // footerOf tells where a recording is stored and how to run it again.
@@ -244,7 +261,9 @@ func footerOf(rec *Recording) []string {
 //			func(n int64) (bool, string) { return n >= least, fmt.Sprintf("%d reads, want %d", n, least) })
 //	}
 //
-// explain, the second result of ok, is shown when the assertion fails.
+// explain, the second result of ok, is shown when the assertion fails. Applied to
+// a recording, the matcher stores its result under its name, as checkers do:
+// valid if ok returned true, invalid otherwise.
 func FoldMatcher[A, R any](name string, fold folds.Fold[A, R], ok func(R) (success bool, explain string)) types.GomegaMatcher {
 	return &foldMatcher[A, R]{name: name, fold: fold, ok: ok}
 }
@@ -257,17 +276,23 @@ type foldMatcher[A, R any] struct {
 }
 
 func (m *foldMatcher[A, R]) Match(actual any) (bool, error) {
-	h, _, err := historyOf(actual)
+	h, rec, err := historyOf(actual)
 	if err != nil {
 		return false, err
 	}
-	r, err := folds.Run(context.Background(), h, m.fold)
-	if err != nil {
-		return false, err
+	report := &folds.Report{Check: m.name}
+	success := false
+	if r, foldErr := folds.Run(context.Background(), h, m.fold); foldErr != nil {
+		err, report.Summary = foldErr, foldErr.Error()
+	} else if success, m.explain = m.ok(r); success {
+		report.Verdict, report.Summary = folds.Valid, m.explain
+	} else {
+		report.Verdict, report.Summary = folds.Invalid, m.explain
 	}
-	var success bool
-	success, m.explain = m.ok(r)
-	return success, nil
+	if rec != nil {
+		err = errors.Join(err, rec.save(report))
+	}
+	return success, err
 }
 
 func (m *foldMatcher[A, R]) FailureMessage(actual any) string { return m.message(actual, "to ") }

@@ -57,7 +57,7 @@ func TestVerdictsOfMatchers(t *testing.T) {
 		{"unknown is neither", []folds.Checker{valid, unknown}, false, "u: the verdict is unknown: because"},
 		{"invalid outweighs unknown", []folds.Checker{unknown, invalid, fails}, false, ""},
 		{"a checker that fails", []folds.Checker{fails, valid}, false, "f: cannot read"},
-		{"a checker that panics", []folds.Checker{valid, panics}, false, "p: checker p panicked: checker is broken"},
+		{"a checker that panics", []folds.Checker{valid, panics}, false, "p: checker panicked: checker is broken"},
 		{"a panic does not hide an invalid verdict", []folds.Checker{panics, invalid}, false, ""},
 	} {
 		m := jepsentest.SatisfyAllChecks(c.checkers...)

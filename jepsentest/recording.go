@@ -32,8 +32,7 @@ type Recording struct {
 	file    *store.File
 	path    string
 	mu      sync.Mutex
-	results map[string]histories.Value
-	verdict folds.Verdict
+	results map[string]histories.Value // of all checkers so far; nil until they are needed
 }
 
 // OpenRecording opens a stored run: its directory, or the file of its history.
@@ -76,12 +75,11 @@ func (r *Recording) Verdict() (folds.Verdict, error) {
 		return folds.Unknown, ErrNotChecked
 	}
 	word, _ := res.Verdict.Keyword()
-	for _, v := range []folds.Verdict{folds.Valid, folds.Unknown, folds.Invalid} {
-		if v.String() == word {
-			return v, nil
-		}
+	v, ok := folds.ParseVerdict(word)
+	if !ok {
+		return v, fmt.Errorf("read verdict: %v is none", res.Verdict)
 	}
-	return folds.Unknown, fmt.Errorf("read verdict: %v is none", res.Verdict)
+	return v, nil
 }
 
 // ErrNotChecked says that no checker has judged a run yet.
@@ -95,17 +93,16 @@ func (r *Recording) GomegaString() string {
 	return fmt.Sprintf("run %s: %v, seed %d, stored in %s", r.Name, r.Counts, r.Seed, r.Dir)
 }
 
-// save adds the report of a checker to the stored results. The worst verdict of
-// all checkers is the verdict of the run.
+// save adds the reports of checkers to the stored results, in place of earlier
+// ones of the same checkers. The worst verdict of all is that of the run.
 func (r *Recording) save(reports ...*folds.Report) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.results == nil {
-		r.results = map[string]histories.Value{}
+	if err := r.load(); err != nil {
+		return fmt.Errorf("save results: %w", err)
 	}
 	for _, rep := range reports {
 		r.results[rep.Check] = reportValue(rep)
-		r.verdict = folds.Worst(r.verdict, rep.Verdict)
 	}
 	names := make([]string, 0, len(r.results))
 	for n := range r.results {
@@ -120,11 +117,50 @@ func (r *Recording) save(reports ...*folds.Report) error {
 	if err != nil {
 		return fmt.Errorf("save results: %w", err)
 	}
-	err = w.SetResults(histories.Keyword(r.verdict.String()), results...)
+	err = w.SetResults(histories.Keyword(r.worst().String()), results...)
 	if err = errors.Join(err, w.Close()); err != nil {
 		return fmt.Errorf("save results: %w", err)
 	}
 	return nil
+}
+
+// load reads the results that are stored already. r.mu is held.
+func (r *Recording) load() error {
+	if r.results != nil {
+		return nil
+	}
+	if err := r.file.Refresh(); err != nil {
+		return err
+	}
+	res, err := r.file.Results()
+	if err != nil {
+		return err
+	}
+	r.results = map[string]histories.Value{}
+	if res == nil {
+		return nil
+	}
+	for _, name := range res.Names() {
+		v, _, err := res.Get(name)
+		if err != nil {
+			r.results = nil
+			return err
+		}
+		r.results[name] = v.Clone()
+	}
+	return nil
+}
+
+// worst returns the worst verdict of all results. r.mu is held.
+func (r *Recording) worst() folds.Verdict {
+	var all []folds.Verdict
+	for _, v := range r.results {
+		word, _ := v.Lookup(histories.Keyword("verdict"))
+		name, _ := word.Keyword()
+		verdict, _ := folds.ParseVerdict(name)
+		all = append(all, verdict)
+	}
+	return folds.Worst(all...)
 }
 
 // reportValue renders a report for the store.

@@ -68,6 +68,7 @@ type run struct {
 	writer  *store.Writer
 	stats   *counters
 	elapsed time.Duration
+	saved   bool // whether the history has been ended
 }
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
@@ -120,6 +121,9 @@ func newRun(t Test) (*run, error) {
 	if t.OpTimeout == 0 {
 		t.OpTimeout = 5 * time.Second
 	}
+	if t.NemesisTimeout == 0 {
+		t.NemesisTimeout = time.Minute
+	}
 	if t.Grace <= 0 {
 		t.Grace = 2 * time.Second
 	}
@@ -152,7 +156,8 @@ func (r *run) run(ctx context.Context) (rec *Recording, err error) {
 	}
 	defer func() { err = errors.Join(err, r.log.close()) }()
 	r.env = &Env{
-		RunID: fmt.Sprintf("%s-%s-%d", r.Name, begun.UTC().Format("20060102T150405"), os.Getpid()),
+		// No two runs that are stored in one place have the same directory.
+		RunID: fmt.Sprintf("%s-%s-%d", r.Name, filepath.Base(r.dir), os.Getpid()),
 		Dir:   r.dir, Nodes: r.Nodes, Seed: r.Seed, Logf: r.log.printf,
 	}
 	r.env.Logf("run %s, seed %d, stored in %s", r.Name, r.Seed, r.dir)
@@ -165,11 +170,7 @@ func (r *run) run(ctx context.Context) (rec *Recording, err error) {
 	}
 	r.stats = &counters{start: begun}
 
-	err = r.guarded(ctx)
-
-	if closeErr := r.writer.Close(); closeErr != nil {
-		err = errors.Join(err, fmt.Errorf("save the history: %w", closeErr))
-	}
+	err = errors.Join(r.guarded(ctx), r.saveHistory())
 	rec, openErr := r.recording()
 	if openErr != nil {
 		return nil, errors.Join(err, openErr)
@@ -184,49 +185,89 @@ func (r *run) run(ctx context.Context) (rec *Recording, err error) {
 	return rec, err
 }
 
-// guarded does everything for which the database is needed. A panic in it (of a
-// DB, say) is returned as an error after the cleaning up.
-func (r *run) guarded(ctx context.Context) (err error) {
+// saveHistory ends the history: nothing more will happen in it.
+func (r *run) saveHistory() error {
+	if r.saved {
+		return nil
+	}
+	r.saved = true
+	if err := r.writer.Close(); err != nil {
+		return fmt.Errorf("save the history: %w", err)
+	}
+	return nil
+}
+
+// safely calls f, which is the user's or calls what is, and turns a panic into
+// an error: one part that breaks must not keep the others from cleaning up.
+func safely(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = errors.Join(err, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
 		}
 	}()
+	return f()
+}
+
+// guarded does everything for which the database is needed.
+func (r *run) guarded(ctx context.Context) (err error) {
 	if r.DB != nil {
 		r.stats.setPhase("setup")
-		if err := r.DB.Setup(ctx, r.env); err != nil {
-			return fmt.Errorf("start the database: %w", err)
+		panicked := true
+		setupErr := safely(func() error {
+			err := r.DB.Setup(ctx, r.env)
+			panicked = false
+			return err
+		})
+		if setupErr != nil {
+			if panicked { // it had no chance to leave nothing behind
+				setupErr = errors.Join(setupErr, r.takeDown(ctx))
+			}
+			return fmt.Errorf("start the database: %w", r.interruptedBy(ctx, setupErr))
 		}
 		defer func() { err = errors.Join(err, r.takeDown(ctx)) }()
 	}
-	if err := r.setupClient(ctx); err != nil {
-		return fmt.Errorf("set up the database: %w", err)
+	if err := safely(func() error { return r.setupClient(ctx) }); err != nil {
+		return fmt.Errorf("set up the database: %w", r.interruptedBy(ctx, err))
 	}
 	defer func() { err = errors.Join(err, r.heal(ctx)) }()
 	for name, n := range r.nemeses() {
 		if s, ok := n.(NemesisSetup); ok {
-			if err := s.Setup(ctx); err != nil {
-				return fmt.Errorf("set up %s: %w", name, err)
+			if err := safely(func() error { return s.Setup(ctx) }); err != nil {
+				return fmt.Errorf("set up %s: %w", name, r.interruptedBy(ctx, err))
 			}
 		}
 	}
-	return r.drive(ctx)
+	return safely(func() error { return r.drive(ctx) })
 }
 
-// drive runs the generator.
-func (r *run) drive(ctx context.Context) error {
+// interruptedBy marks an error as the consequence of an interrupt, if there was one.
+func (r *run) interruptedBy(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("%w (%w): %w", ErrInterrupted, context.Cause(ctx), err)
+}
+
+// drive runs the generator. When it returns, or panics, no operation is running
+// any more but those that have been given up, and the history is saved.
+func (r *run) drive(ctx context.Context) (err error) {
 	r.stats.setPhase("main")
+	ctx, cancel := context.WithCancel(ctx)
 	s := r.newScheduler(ctx)
 	var wg sync.WaitGroup
 	stopProgress := make(chan struct{})
 	wg.Go(func() { r.progress(stopProgress) })
+	defer func() {
+		r.elapsed = s.now()
+		cancel() // ends what is running, if the generator broke off
+		close(stopProgress)
+		wg.Wait()
+		s.close(timeLeft(r.Grace))
+		err = errors.Join(err, r.saveHistory())
+	}()
 	interrupted, err := s.run(ctx)
-	r.elapsed = s.now()
-	close(stopProgress)
-	wg.Wait()
-	s.close(r.Grace)
 	if err == nil && interrupted {
-		err = fmt.Errorf("%w after %.1f s: %w", ErrInterrupted, r.elapsed.Seconds(), context.Cause(ctx))
+		err = fmt.Errorf("%w after %.1f s: %w", ErrInterrupted, s.now().Seconds(), context.Cause(ctx))
 	}
 	return err
 }
@@ -258,7 +299,7 @@ func (r *run) newScheduler(ctx context.Context) *scheduler {
 					grace: r.Grace, logf: r.env.Logf}
 				w.run = w.client.invoke
 			} else {
-				w.run = invokeNemesis(nemeses[names[i-r.Concurrency]], r.env.Logf)
+				w.run = invokeNemesis(nemeses[names[i-r.Concurrency]], r.NemesisTimeout, r.env.Logf)
 			}
 			return w
 		}
@@ -311,9 +352,10 @@ func (r *run) setupClient(ctx context.Context) (err error) {
 	return nil
 }
 
-// cleanup returns a context for what must happen even if ctx has ended.
+// cleanup returns a context for what must happen even if ctx has ended, but
+// before go test kills the process.
 func cleanup(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), d)
+	return context.WithTimeout(context.WithoutCancel(ctx), timeLeft(d))
 }
 
 // heal undoes all faults and asks whether they had an effect.
@@ -323,12 +365,12 @@ func (r *run) heal(ctx context.Context) error {
 	defer cancel()
 	var errs []error
 	for name, n := range r.nemeses() {
-		if err := n.Heal(ctx); err != nil {
+		if err := safely(func() error { return n.Heal(ctx) }); err != nil {
 			errs = append(errs, fmt.Errorf("heal the faults of %s: %w", name, err))
 			continue
 		}
 		if c, ok := n.(EffectChecker); ok {
-			if err := c.CheckEffects(ctx); err != nil {
+			if err := safely(func() error { return c.CheckEffects(ctx) }); err != nil {
 				errs = append(errs, &AssumptionError{err.Error()})
 			}
 		}
@@ -342,14 +384,14 @@ func (r *run) takeDown(ctx context.Context) error {
 	var errs []error
 	if lc, ok := r.DB.(LogCollector); ok {
 		c, cancel := cleanup(ctx, collectTimeout)
-		if err := lc.CollectLogs(c, filepath.Join(r.dir, "nodes")); err != nil {
+		if err := safely(func() error { return lc.CollectLogs(c, filepath.Join(r.dir, "nodes")) }); err != nil {
 			errs = append(errs, fmt.Errorf("collect the logs of the nodes: %w", err))
 		}
 		cancel()
 	}
 	c, cancel := cleanup(ctx, teardownTimeout)
 	defer cancel()
-	if err := r.DB.Teardown(c, r.env); err != nil {
+	if err := safely(func() error { return r.DB.Teardown(c, r.env) }); err != nil {
 		errs = append(errs, fmt.Errorf("stop the database: %w", err))
 	}
 	return errors.Join(errs...)
@@ -393,7 +435,7 @@ func (s *scheduler) close(grace time.Duration) {
 		select {
 		case <-w.ended:
 		case <-timeout.C:
-			s.logf("a client of thread %d does not close within %v; it is left behind", w.thread, grace)
+			s.logf("thread %d does not end within %v; it is left behind", w.thread, grace)
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jepsentest/go/dsl"
 	"github.com/jepsentest/go/histories"
+	"github.com/jepsentest/go/store"
 )
 
 // journal is where the scheduler records what happens, in order.
@@ -34,9 +35,11 @@ type scheduler struct {
 	start   time.Time
 	logf    func(string, ...any)
 
-	index int64
-	busy  int
-	timer *time.Timer
+	index     int64
+	last      time.Duration // the time of the last entry
+	busy      int
+	timer     *time.Timer
+	nextWatch time.Duration // when to look at the workers again
 }
 
 // watchInterval is how often workers are looked at that overstay their time.
@@ -58,6 +61,12 @@ func (s *scheduler) run(ctx context.Context) (interrupted bool, err error) {
 			return true, s.stop()
 		}
 		now := s.now()
+		if now >= s.nextWatch {
+			s.nextWatch = now + watchInterval
+			if err := s.abandonOverdue(now); err != nil {
+				return false, err
+			}
+		}
 		var offer dsl.Offer
 		if s.gen != nil {
 			offer = s.gen.Op(s.threads.Context(now))
@@ -69,6 +78,9 @@ func (s *scheduler) run(ctx context.Context) (interrupted bool, err error) {
 			}
 			err = s.wait(ctx, 0)
 		case dsl.Pending:
+			if offer.Wake <= now {
+				offer.Wake = 0 // it has been asked since, and is still pending
+			}
 			if s.busy == 0 && offer.Wake == 0 {
 				return false, errors.New("run generator: it is pending, but no operation is in flight that could change that; " +
 					"the test would wait forever")
@@ -104,9 +116,10 @@ func (s *scheduler) drain() error {
 // wait returns when a completion has been taken, the time until has come (0:
 // no time), ctx has ended, or workers ought to be looked at.
 func (s *scheduler) wait(ctx context.Context, until time.Duration) error {
-	d := watchInterval
+	now := s.now()
+	d := s.nextWatch - now
 	if until != 0 {
-		d = min(d, until-s.now())
+		d = min(d, until-now)
 	}
 	if d <= 0 {
 		return nil
@@ -116,7 +129,7 @@ func (s *scheduler) wait(ctx context.Context, until time.Duration) error {
 	case w := <-s.done:
 		return s.complete(w)
 	case <-s.timer.C:
-		return s.abandonOverdue()
+		return nil
 	case <-ctx.Done():
 		return nil
 	}
@@ -130,7 +143,8 @@ func (s *scheduler) dispatch(now time.Duration, offer dsl.Offer) error {
 		return fmt.Errorf("run generator: %w", err)
 	}
 	w := s.workers[th]
-	w.inv = histories.Op{Index: s.index, Time: op.Time, Process: op.Process, F: op.F, Value: op.Value, Extra: op.Extra}
+	at := max(op.Time, s.last) // whatever was scheduled, entries are in order of time
+	w.inv = histories.Op{Index: s.index, Time: at, Process: op.Process, F: op.F, Value: op.Value, Extra: op.Extra}
 	if !op.Process.IsClient() {
 		w.inv.Type, w.inv.Phase = histories.Info, histories.Begin
 	}
@@ -144,7 +158,8 @@ func (s *scheduler) dispatch(now time.Duration, offer dsl.Offer) error {
 			return err
 		}
 		s.stats.invoked(&w.inv)
-		s.update(&w.inv, op.Time)
+		s.last = at
+		s.update(&w.inv, at)
 	}
 	w.inbox <- struct{}{}
 	return nil
@@ -173,10 +188,20 @@ func (s *scheduler) record(w *worker, op *histories.Op) error {
 		return nil
 	}
 	op.Index, op.Time = s.index, s.now()
-	s.index++
-	if err := s.journal.Append(op); err != nil {
+	err := s.journal.Append(op)
+	if errors.Is(err, store.ErrUnencodable) {
+		// A value that cannot be stored is the client's fault, and no reason to
+		// lose the history: what it did is not known, and why is.
+		op.Type, op.Value, op.Extra = histories.Info, histories.Nil(), nil
+		op.Error = histories.List(histories.Keyword("unencodable"), histories.String(shorten(err.Error(), 500)))
+		s.logf("%s returned what cannot be stored: %s", op.F, shorten(err.Error(), 500))
+		err = s.journal.Append(op)
+	}
+	if err != nil {
 		return err
 	}
+	s.index++
+	s.last = op.Time
 	s.stats.completed(op)
 	s.update(op, op.Time)
 	if op.Process.IsClient() && op.Type == histories.Info {
@@ -185,17 +210,18 @@ func (s *scheduler) record(w *worker, op *histories.Op) error {
 	return nil
 }
 
-// abandonOverdue gives up the clients that ignore the end of their context.
-func (s *scheduler) abandonOverdue() error {
-	if s.cfg.OpTimeout < 0 {
-		return nil
-	}
-	now := s.now()
+// abandonOverdue gives up the clients and nemeses that take longer than they
+// may, and the grace period on top of it.
+func (s *scheduler) abandonOverdue(now time.Duration) error {
 	for _, w := range s.workers {
-		if !w.running || !w.isClient() || now-w.since < s.cfg.OpTimeout+s.cfg.Grace {
+		limit := s.cfg.NemesisTimeout
+		if w.isClient() {
+			limit = s.cfg.OpTimeout
+		}
+		if !w.running || w.kind != dsl.Invoke || limit < 0 || now-w.since < limit+s.cfg.Grace {
 			continue
 		}
-		s.logf("process %v ignores the end of its context: operation %d (%s) is given up", w.inv.Process, w.inv.Index, w.inv.F)
+		s.logf("process %v does not return within %v: operation %d (%s) is given up", w.inv.Process, limit+s.cfg.Grace, w.inv.Index, w.inv.F)
 		if err := s.abandon(w, "abandoned"); err != nil {
 			return err
 		}
@@ -223,12 +249,12 @@ func (s *scheduler) abandon(w *worker, why string) error {
 // nemesisGrace is how long a nemesis has to finish what it is doing when the run
 // is interrupted. It is longer than that of clients: a fault that comes about
 // after the healing would stay.
-const nemesisGrace = 15 * time.Second
+const nemesisGrace = 10 * time.Second
 
 // stop ends the run early: the workers' contexts have ended with the run's, so
 // those that listen to them return soon; the others are given up.
 func (s *scheduler) stop() error {
-	clients, nemeses := time.NewTimer(s.cfg.Grace), time.NewTimer(max(nemesisGrace, s.cfg.Grace))
+	clients, nemeses := time.NewTimer(s.cfg.Grace), time.NewTimer(timeLeft(max(nemesisGrace, s.cfg.Grace)))
 	defer clients.Stop()
 	defer nemeses.Stop()
 	for s.busy > 0 {

@@ -40,6 +40,14 @@ func (d markerDB) Teardown(context.Context, *jepsentest.Env) error {
 	return os.WriteFile(filepath.Join(d.dir, "torn-down"), nil, 0o644)
 }
 
+// unhealable takes all the time there is to heal.
+type unhealable struct{ fakeNemesis }
+
+func (unhealable) Heal(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 var _ = Describe("specs", func() {
 	spec := func(ctx SpecContext, want time.Duration) *jepsentest.Recording {
 		dir := os.Getenv(suiteDir)
@@ -69,6 +77,13 @@ var _ = Describe("specs", func() {
 			Expect(d).To(Equal(50 * time.Millisecond))
 			Expect(rec.Seed).To(Equal(uint64(7)))
 		})
+	It("cannot be healed", Label("unhealable", "long"), func(ctx SpecContext) {
+		dir := os.Getenv(suiteDir)
+		jepsentest.RunSpec(ctx, jepsentest.Test{
+			Name: "unhealable", StoreDir: dir, DB: markerDB{dir}, Client: &fakeClient{}, Nemesis: unhealable{fakeNemesis{trail: &trail{}}},
+			Generator: dsl.Clients(dsl.Stagger(time.Millisecond, dsl.Repeat(dsl.Once(dsl.Op{F: "read"})))),
+		})
+	})
 	It("is broken", Label("broken", "long"), func(ctx SpecContext) {
 		jepsentest.RunSpec(ctx, jepsentest.Test{
 			Name: "broken", StoreDir: os.Getenv(suiteDir),
@@ -115,7 +130,7 @@ func TestSuiteLeavesLongSpecsOut(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Error(err)
 	}
-	expectOutput(t, out, "1 specs within go test's time limit of 10m0s", "Ran 1 of 6 Specs", "1 Passed", "stored in "+dir)
+	expectOutput(t, out, "1 specs within go test's time limit of 10m0s", "Ran 1 of 7 Specs", "1 Passed", "stored in "+dir)
 }
 
 func TestSuiteShowsWhyASpecFailed(t *testing.T) {
@@ -125,7 +140,7 @@ func TestSuiteShowsWhyASpecFailed(t *testing.T) {
 		t.Error("it passed")
 	}
 	expectOutput(t, out, "judge: invalid: because", "stored: "+dir, "suite_test.go",
-		`again:  go test ./jepsentest -count=1 -jepsen.seed=77 -ginkgo.focus="specs fails" -ginkgo.label-filter=long -timeout 3h`)
+		`again:  go test ./jepsentest -count=1 -jepsen.seed=77 -ginkgo.focus='specs fails' -ginkgo.label-filter=long -timeout 3h`)
 }
 
 // Specs end before go test would kill the process; those that cannot are skipped.
@@ -140,7 +155,7 @@ func TestSuiteFitsIntoTheTimeLimit(t *testing.T) {
 		t.Errorf("it took %v of 20 s", d)
 	}
 	expectOutput(t, out, "2 specs within go test's time limit of 20s", "runs for 10s instead of 1m0s", "-timeout 3h gives each spec its full length",
-		"1 Passed", "takes long 1: skipped: only", "give it more with -timeout")
+		"1 Passed", "takes long 1: skipped: only", "1 specs were skipped for lack of time; give it more with -timeout")
 	if _, err := os.Stat(filepath.Join(dir, "torn-down")); err != nil {
 		t.Error(err)
 	}
@@ -152,7 +167,7 @@ func TestDecoratorsAreLabelsAndTakeEffect(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Error(err)
 	}
-	expectOutput(t, out, "Ran 1 of 6 Specs", "[decorated, long, nodes:3, seed:7, for:50ms, nemesis:kill]", "seed 7")
+	expectOutput(t, out, "Ran 1 of 7 Specs", "[decorated, long, nodes:3, seed:7, for:50ms, nemesis:kill]", "seed 7")
 }
 
 func TestSuiteShowsErrorsOfRunsInASentence(t *testing.T) {
@@ -164,6 +179,60 @@ func TestSuiteShowsErrorsOfRunsInASentence(t *testing.T) {
 	expectOutput(t, out, "[FAILED] the run proves nothing: no operation of a client succeeded", "stored: ", "again:  go test")
 	if strings.Contains(out.String(), "AssumptionError") {
 		t.Errorf("the insides of the error are shown:\n%s", out)
+	}
+}
+
+// A suite in which nothing could be begun has not tested anything.
+func TestSuiteWithoutTimeForAnySpecFails(t *testing.T) {
+	t.Parallel()
+	cmd, out, _ := suite(t, "-ginkgo.label-filter=lengthy", "-test.timeout=9s")
+	if err := cmd.Run(); err == nil {
+		t.Error("it passed")
+	}
+	expectOutput(t, out, "2 specs were skipped for lack of time", "so nothing was tested")
+}
+
+// Healing that hangs does not keep the run from being saved and taken down
+// before go test would kill the process.
+func TestCleaningUpFitsIntoTheTimeLimit(t *testing.T) {
+	t.Parallel()
+	cmd, out, dir := suite(t, "-ginkgo.label-filter=unhealable", "-test.timeout=12s")
+	start := time.Now()
+	if err := cmd.Run(); err == nil {
+		t.Error("it passed")
+	}
+	expectOutput(t, out, "heal the faults of nemesis", "the run was interrupted")
+	if strings.Contains(out.String(), "test timed out") || time.Since(start) > 12*time.Second {
+		t.Errorf("it was killed:\n%s", out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "torn-down")); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whoever reads the output may go away; the database must be taken down all the same.
+func TestClosedOutputDoesNotEndTheProcess(t *testing.T) {
+	t.Parallel()
+	cmd, _, dir := suite(t, "-ginkgo.label-filter=lengthy", "-test.v", "-jepsen.time-limit=1s")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	for range 1000 { // until the test is under way
+		if found, _ := filepath.Glob(filepath.Join(dir, "spec", "2*")); len(found) > 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	r.Close()
+	_ = cmd.Wait() // it may pass or fail, but not die before it has cleaned up
+	if _, err := os.Stat(filepath.Join(dir, "torn-down")); err != nil {
+		t.Error(err)
 	}
 }
 

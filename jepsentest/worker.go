@@ -25,6 +25,7 @@ type worker struct {
 	since   time.Duration // when it was handed over
 	out     histories.Op  // its completion
 
+	op     *histories.Op // the client's copy of inv
 	thread dsl.Thread
 	inbox  chan struct{} // room for one: the scheduler never waits for a worker
 	done   chan<- *worker
@@ -44,31 +45,67 @@ func newWorker(th dsl.Thread, done chan<- *worker, ctx context.Context, logf fun
 		ended: make(chan struct{}), ctx: ctx, logf: logf}
 }
 
-// loop carries out operations until the inbox is closed.
+// loop carries out operations until the inbox is closed. Code of the user's that
+// ends the goroutine (runtime.Goexit, as FailNow does) ends an operation, not
+// the worker.
 func (w *worker) loop() {
-	defer close(w.ended)
-	for range w.inbox {
-		switch w.kind {
-		case dsl.SleepKind:
-			ns, _ := w.inv.Value.Int()
-			sleep(w.ctx, time.Duration(ns))
-		case dsl.LogKind:
-			text, _ := w.inv.Value.Str()
-			w.logf("%s", text)
-		default:
-			w.run(w.ctx, &w.inv, &w.out)
-		}
-		select {
-		case w.done <- w: // there is room for all workers that are not abandoned
-		default:
-			select {
-			case w.done <- w:
-			case <-w.gone:
+	busy := false
+	defer func() {
+		if busy {
+			w.out = w.inv
+			w.out.Error = histories.String("the goroutine was ended: do not call FailNow or the like")
+			if w.isClient() {
+				w.out.Type = histories.Info
+			} else {
+				w.out.Phase = histories.End
 			}
+			w.report()
+			go w.loop()
+			return
 		}
+		if w.client != nil {
+			w.client.close()
+		}
+		close(w.ended)
+	}()
+	for range w.inbox {
+		busy = true
+		w.perform()
+		w.report()
+		busy = false
 	}
-	if w.client != nil {
-		w.client.close()
+}
+
+// perform carries out one operation.
+func (w *worker) perform() {
+	switch w.kind {
+	case dsl.SleepKind:
+		ns, _ := w.inv.Value.Int()
+		sleep(w.ctx, time.Duration(ns))
+	case dsl.LogKind:
+		text, _ := w.inv.Value.Str()
+		w.logf("%s", text)
+	default:
+		// A client that lets something go on after it has returned an error, such
+		// as a call that cannot be cancelled, may go on reading its operation: it
+		// must not become another one.
+		if w.op == nil || w.out.Type != histories.OK {
+			w.op = new(histories.Op)
+		}
+		*w.op = w.inv
+		w.run(w.ctx, w.op, &w.out)
+	}
+}
+
+// report hands the operation back to the scheduler.
+func (w *worker) report() {
+	select {
+	case w.done <- w: // there is room for all workers that are not abandoned
+	default:
+		select {
+		case w.done <- w:
+		case <-w.gone:
+		}
 	}
 }
 
@@ -136,7 +173,7 @@ func (s *clientSlot) invoke(ctx context.Context, op, out *histories.Op) {
 		out.Type, out.Error = histories.Fail, errorValue(err)
 	default:
 		out.Type, out.Error = histories.Info, errorValue(err)
-		if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			out.Error = histories.List(histories.Keyword("timeout"), histories.String(err.Error()))
 		}
 	}
@@ -211,7 +248,7 @@ func (s *clientSlot) close() {
 }
 
 // invokeNemesis carries out an operation of a nemesis. It never panics.
-func invokeNemesis(n Nemesis, logf func(string, ...any)) func(ctx context.Context, op, out *histories.Op) {
+func invokeNemesis(n Nemesis, timeout time.Duration, logf func(string, ...any)) func(ctx context.Context, op, out *histories.Op) {
 	return func(ctx context.Context, op, out *histories.Op) {
 		*out = *op
 		out.Phase = histories.End
@@ -221,6 +258,11 @@ func invokeNemesis(n Nemesis, logf func(string, ...any)) func(ctx context.Contex
 				logf("nemesis panicked in operation %d (%s): %v\n%s", op.Index, op.F, r, debug.Stack())
 			}
 		}()
+		if timeout >= 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, timeout)
+			defer cancel()
+		}
 		v, err := n.Invoke(ctx, op)
 		if err != nil {
 			out.Error = errorValue(err)

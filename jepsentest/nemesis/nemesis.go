@@ -45,6 +45,8 @@ type System interface {
 	Heal(ctx context.Context) error
 	// PartitionCounters returns how many packets each node has dropped so far.
 	PartitionCounters(ctx context.Context) (map[string]uint64, error)
+	// CanPartition returns an error that says why the network cannot be cut, if so.
+	CanPartition() error
 }
 
 // Of makes a [System] of a cluster.
@@ -120,10 +122,13 @@ func (o *Options) validate(what string) {
 type Nemesis interface {
 	// Fs are the operations it understands.
 	Fs() []string
+	// Setup returns an error if the system lacks what the faults need.
+	Setup(ctx context.Context) error
 	Invoke(ctx context.Context, op *histories.Op) (histories.Value, error)
 	// Heal undoes everything, and verifies that it is undone.
 	Heal(ctx context.Context) error
-	// CheckEffects returns an error that says which fault had no effect.
+	// CheckEffects returns an error that says which fault had no effect, or was
+	// never brought about.
 	CheckEffects(ctx context.Context) error
 }
 
@@ -145,8 +150,10 @@ func newPackage(o *Options, n Nemesis, begin dsl.Generator, end dsl.Op) Package 
 }
 
 // InTurn makes one package of several that are brought about one after the
-// other, never two at once: begin the first, end it, begin the second, and so
-// on, with the given time in between. In a short test every fault gets its turn.
+// other, never two at once: after the given time begin the first, after that
+// time again end it, then begin the second, and so on. The time counts from the
+// end of one operation to the beginning of the next. In a short test every fault
+// gets its turn.
 func InTurn(interval time.Duration, packages ...Package) Package {
 	c := Compose(packages...)
 	var rounds []dsl.Generator
@@ -154,7 +161,7 @@ func InTurn(interval time.Duration, packages ...Package) Package {
 		rounds = append(rounds, dsl.Limit(2, p.Unpaced))
 	}
 	c.Unpaced = dsl.Cycle(dsl.Seq(rounds...))
-	c.Generator = dsl.Delay(interval, c.Unpaced)
+	c.Generator = dsl.FlipFlop(dsl.Repeat(dsl.Sleep(interval)), c.Unpaced)
 	return c
 }
 
@@ -191,12 +198,25 @@ func (c composed) Fs() []string {
 	return fs
 }
 
+func (c composed) Setup(ctx context.Context) error {
+	var errs []error
+	for _, n := range c.all {
+		errs = append(errs, n.Setup(ctx))
+	}
+	return errors.Join(errs...)
+}
+
 func (c composed) Invoke(ctx context.Context, op *histories.Op) (histories.Value, error) {
 	n := c.byF[op.F]
 	if n == nil {
 		return histories.Value{}, unknownF(op.F, c.Fs())
 	}
 	return n.Invoke(ctx, op)
+}
+
+// neverBegun is the error of a fault that the test had but did not bring about.
+func neverBegun(fault string) error {
+	return fmt.Errorf("no %s was ever brought about: the main phase was too short, or the generator leaves it out", fault)
 }
 
 func unknownF(f string, known []string) error {

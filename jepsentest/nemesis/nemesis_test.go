@@ -27,6 +27,8 @@ type fake struct {
 	dropped uint64
 	perCut  uint64 // packets that each look at a partition finds dropped
 	broken  error  // what every operation returns
+
+	cannotCut error
 }
 
 func newFake(nodes []string) *fake {
@@ -70,6 +72,7 @@ func (f *fake) Partition(_ context.Context, g cluster.Grudge) error {
 	return f.broken
 }
 func (f *fake) Heal(context.Context) error { return f.Partition(context.Background(), nil) }
+func (f *fake) CanPartition() error        { return f.cannotCut }
 func (f *fake) PartitionCounters(context.Context) (map[string]uint64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -147,7 +150,7 @@ func TestRingGrudgeLaw(t *testing.T) {
 // Whatever is done, and however it is cut short, healing makes everything whole.
 func TestHealAfterAnySchedule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		nodes := names(rapid.IntRange(1, 7).Draw(t, "nodes"))
+		nodes := names(rapid.IntRange(2, 7).Draw(t, "nodes"))
 		sys := newFake(nodes)
 		o := nemesis.Options{Nodes: nodes, System: func() nemesis.System { return sys }, Interval: time.Second,
 			Primaries: func(context.Context) ([]string, error) { return nodes[:1], nil }}
@@ -197,8 +200,10 @@ func TestFaultsWithoutEffectAreReported(t *testing.T) {
 	sys.perCut = 0
 	o := nemesis.Options{Nodes: nodes, System: func() nemesis.System { return sys }}
 	p := nemesis.Partition(o).Nemesis
-	if err := p.CheckEffects(context.Background()); err != nil {
-		t.Errorf("nothing was done: %v", err)
+	for _, pkg := range []nemesis.Package{nemesis.Partition(o), nemesis.Kill(o), nemesis.Pause(o)} {
+		if err := pkg.Nemesis.CheckEffects(context.Background()); err == nil || !strings.Contains(err.Error(), "ever brought about") {
+			t.Errorf("a fault that was never brought about: got %v", err)
+		}
 	}
 	cut := histories.MapOf(histories.Entry{Key: histories.String("n1"), Value: nodeList("n2")})
 	if _, err := invoke(t, p, "start-partition", cut); err != nil {
@@ -286,7 +291,7 @@ func TestInTurnBringsAboutOneFaultAfterTheOther(t *testing.T) {
 	sys := newFake(nodes)
 	o := nemesis.Options{Nodes: nodes, System: func() nemesis.System { return sys }}
 	p := nemesis.InTurn(time.Second, nemesis.Kill(o), nemesis.Pause(o), nemesis.Partition(o))
-	h, err := simulate.Run(dsl.Nemesis(dsl.Limit(8, p.Generator)), simulate.Options{})
+	h, err := simulate.Run(dsl.Nemesis(dsl.Limit(16, p.Generator)), simulate.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,8 +301,49 @@ func TestInTurnBringsAboutOneFaultAfterTheOther(t *testing.T) {
 			got = append(got, fmt.Sprintf("%v %s", op.Time, op.F))
 		}
 	}
-	want := "0s kill, 1s start, 2s pause, 3s resume, 4s start-partition, 5s stop-partition, 6s kill, 7s start"
+	want := "1s kill, 2.00000001s start, 3.00000002s pause, 4.00000003s resume, 5.00000004s start-partition, 6.00000005s stop-partition, 7.00000006s kill, 8.00000007s start"
 	if s := strings.Join(got, ", "); s != want {
 		t.Errorf("got %s", s)
+	}
+}
+
+func TestFaultsThatAlwaysFailAreReported(t *testing.T) {
+	nodes := names(3)
+	sys := newFake(nodes)
+	sys.broken = errors.New("no")
+	p := nemesis.Partition(nemesis.Options{Nodes: nodes, System: func() nemesis.System { return sys }}).Nemesis
+	if _, err := invoke(t, p, "start-partition", histories.Keyword("primaries")); err == nil {
+		t.Error("no error")
+	}
+	sys.broken = nil
+	if err := p.CheckEffects(context.Background()); err == nil {
+		t.Error("a partition that never came about is not reported")
+	}
+}
+
+func TestWhatTheSystemLacksIsFoundBeforehand(t *testing.T) {
+	nodes := names(3)
+	sys := newFake(nodes)
+	sys.cannotCut = errors.New("no NET_ADMIN")
+	o := nemesis.Options{Nodes: nodes, System: func() nemesis.System { return sys }}
+	if err := nemesis.Compose(nemesis.Kill(o), nemesis.Partition(o)).Nemesis.Setup(context.Background()); !errors.Is(err, sys.cannotCut) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A pause that only meets nodes which another fault has killed is no pause
+// without effect.
+func TestPauseOfKilledNodes(t *testing.T) {
+	nodes := names(3)
+	sys := newFake(nodes)
+	o := nemesis.Options{Nodes: nodes, System: func() nemesis.System { return sys }}
+	n := nemesis.Compose(nemesis.Kill(o), nemesis.Pause(o)).Nemesis
+	for _, f := range []string{"kill", "pause", "resume", "start"} {
+		if _, err := invoke(t, n, f, nodeList("n1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := n.CheckEffects(context.Background()); err != nil {
+		t.Error(err)
 	}
 }

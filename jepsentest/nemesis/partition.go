@@ -15,8 +15,13 @@ import (
 // Partition is the package that cuts the network between nodes and heals it
 // again. Its operations are "start-partition", whose value is the grudge, and
 // "stop-partition", which returns how many packets were dropped.
+//
+// It needs two nodes at least, and panics otherwise.
 func Partition(o Options) Package {
 	o.validate("Partition")
+	if len(o.Nodes) < 2 {
+		panic("nemesis: Partition needs two nodes at least: there is nothing to cut")
+	}
 	start := dsl.Ops(func(ctx dsl.Context) dsl.Op {
 		return dsl.Op{F: "start-partition", Value: o.grudgeValue(ctx.Rand())}
 	})
@@ -55,11 +60,19 @@ type partitioner struct {
 
 func (*partitioner) Fs() []string { return []string{"start-partition", "stop-partition"} }
 
+func (p *partitioner) Setup(context.Context) error {
+	if err := p.o.System().CanPartition(); err != nil {
+		return fmt.Errorf("network partitions are not possible here: %w", err)
+	}
+	return nil
+}
+
 func (p *partitioner) Invoke(ctx context.Context, op *histories.Op) (histories.Value, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch op.F {
 	case "start-partition":
+		p.begun++
 		g, err := p.grudge(ctx, op.Value)
 		if err != nil {
 			return histories.Value{}, err
@@ -107,7 +120,6 @@ func (p *partitioner) start(ctx context.Context, g cluster.Grudge) (histories.Va
 	if err := sys.Partition(ctx, g); err != nil {
 		return histories.Value{}, err
 	}
-	p.begun++
 	p.active = true
 	return grudgeValue(g), nil
 }
@@ -152,11 +164,14 @@ func (p *partitioner) Heal(ctx context.Context) error {
 	return err
 }
 
-// CheckEffects wants that the partitions dropped something.
+// CheckEffects wants that there were partitions, and that they dropped something.
 func (p *partitioner) CheckEffects(context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.begun > 0 && p.dropped == 0 {
+	switch {
+	case p.begun == 0:
+		return neverBegun("network partition")
+	case p.dropped == 0:
 		return fmt.Errorf("%d network partitions did not drop a single packet", p.begun)
 	}
 	return nil

@@ -50,9 +50,12 @@ type processFault struct {
 	do, undo   func(System, context.Context, string) error
 
 	mu       sync.Mutex
-	begun    int // operations that were to have an effect
+	begun    int // operations
+	tried    int // nodes on which they were to have an effect
 	affected int // nodes on which they were seen to have it
 }
+
+func (*processFault) Setup(context.Context) error { return nil }
 
 func (f *processFault) Fs() []string { return []string{f.begin, f.end} }
 
@@ -72,14 +75,13 @@ func (f *processFault) Invoke(ctx context.Context, op *histories.Op) (histories.
 }
 
 func (f *processFault) bring(ctx context.Context, sys System, nodes []string) error {
-	f.mu.Lock()
-	f.begun++
-	f.mu.Unlock()
+	f.note(func() { f.begun++ })
 	return f.each(nodes, func(n string) error {
 		st, err := sys.State(ctx, n)
 		if err == nil && st == cluster.Exited && f.effect == cluster.Paused {
 			return nil // another fault has killed it: there is nothing to freeze
 		}
+		f.note(func() { f.tried++ })
 		if err := errors.Join(err, f.do(sys, ctx, n)); err != nil {
 			return err
 		}
@@ -87,12 +89,16 @@ func (f *processFault) bring(ctx context.Context, sys System, nodes []string) er
 			return err
 		}
 		if st == f.effect {
-			f.mu.Lock()
-			f.affected++
-			f.mu.Unlock()
+			f.note(func() { f.affected++ })
 		}
 		return nil
 	})
+}
+
+func (f *processFault) note(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
 }
 
 // each does the same to several nodes at once.
@@ -106,9 +112,8 @@ func (f *processFault) each(nodes []string, do func(node string) error) error {
 
 // Heal undoes the fault on all nodes and verifies that they run.
 func (f *processFault) Heal(ctx context.Context) error {
-	f.mu.Lock()
-	begun := f.begun
-	f.mu.Unlock()
+	var begun int
+	f.note(func() { begun = f.begun })
 	if begun == 0 {
 		return nil
 	}
@@ -128,12 +133,15 @@ func (f *processFault) Heal(ctx context.Context) error {
 	})
 }
 
-// CheckEffects wants that some node was seen to be affected.
+// CheckEffects wants that the fault was brought about, and seen at some node.
 func (f *processFault) CheckEffects(context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.begun > 0 && f.affected == 0 {
-		return fmt.Errorf("%d times nodes were to %s, but none ever was %v", f.begun, f.begin, f.effect)
+	switch {
+	case f.begun == 0:
+		return neverBegun(f.begin)
+	case f.tried > 0 && f.affected == 0:
+		return fmt.Errorf("%d nodes were to be %v by %s, but none ever was", f.tried, f.effect, f.begin)
 	}
 	return nil
 }

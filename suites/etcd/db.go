@@ -9,6 +9,7 @@ package etcd
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -147,16 +148,23 @@ func ready(ctx context.Context, n *cluster.Node) error {
 }
 
 // Teardown removes the nodes.
-func (db *DB) Teardown(ctx context.Context, _ *jepsentest.Env) error { return db.cluster.Close(ctx) }
+func (db *DB) Teardown(ctx context.Context, _ *jepsentest.Env) error {
+	if db.cluster == nil {
+		return nil
+	}
+	return db.cluster.Close(ctx)
+}
 
 // CollectLogs writes each node's log to <dir>/<node>/etcd.log.
 func (db *DB) CollectLogs(ctx context.Context, dir string) error {
-	for _, n := range db.cluster.Nodes() {
-		if err := saveLog(ctx, n, filepath.Join(dir, n.Name())); err != nil {
-			return err
-		}
+	if db.cluster == nil {
+		return nil
 	}
-	return nil
+	var errs []error
+	for _, n := range db.cluster.Nodes() {
+		errs = append(errs, saveLog(ctx, n, filepath.Join(dir, n.Name())))
+	}
+	return errors.Join(errs...)
 }
 
 func saveLog(ctx context.Context, n *cluster.Node, dir string) (err error) {

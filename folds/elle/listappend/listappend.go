@@ -51,10 +51,8 @@ const maxExamples = 8
 // was appended twice) cannot be judged: the verdict is Unknown and names the
 // operation.
 func Checker(types ...string) folds.Checker {
-	for _, t := range types {
-		if !slices.Contains(Anomalies, t) {
-			panic(fmt.Sprintf("listappend: unknown type of anomaly %q; known are %s", t, strings.Join(Anomalies, ", ")))
-		}
+	if err := Known(types...); err != nil {
+		panic("listappend: " + err.Error())
 	}
 	if len(types) == 0 {
 		types = Anomalies
@@ -62,9 +60,26 @@ func Checker(types ...string) folds.Checker {
 	return checker{types}
 }
 
+// Known returns an error that names the first of the given types that this
+// package does not look for.
+func Known(types ...string) error {
+	for _, t := range types {
+		if !slices.Contains(Anomalies, t) {
+			return fmt.Errorf("unknown type of anomaly %q; known are %s", t, strings.Join(Anomalies, ", "))
+		}
+	}
+	return nil
+}
+
 type checker struct{ types []string }
 
-func (c checker) Name() string { return "list-append" }
+// Name says what is looked for if that is not everything.
+func (c checker) Name() string {
+	if len(c.types) == len(Anomalies) {
+		return "list-append"
+	}
+	return "list-append(" + strings.Join(c.types, ",") + ")"
+}
 
 func (c checker) Check(ctx context.Context, h histories.History) (*folds.Report, error) {
 	col, err := folds.Run(ctx, h, collectFold())
@@ -101,6 +116,7 @@ func (c checker) conclude(rep *folds.Report, col *collected) {
 		histories.Entry{Key: histories.Keyword("keys"), Value: histories.Int(int64(len(col.keys)))},
 		histories.Entry{Key: histories.Keyword("reads"), Value: histories.Int(col.reads)})
 	if len(types) == 0 {
+		rep.Verdict = folds.Valid
 		rep.Summary = fmt.Sprintf("%d transactions over %d keys show none of: %s", len(col.txns), len(col.keys), strings.Join(c.types, ", "))
 		return
 	}

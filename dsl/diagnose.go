@@ -120,13 +120,10 @@ func (v *validate) Op(ctx Context) (o Offer) {
 	})
 	o = v.g.Op(ctx)
 	if o.State == Ready {
-		t, err := Check(ctx, o.Op)
-		switch {
-		case err != nil:
+		if _, err := Check(ctx, o.Op); err != nil {
 			panic(err)
-		case !ctx.Has(t):
-			panic(fmt.Errorf("operation %q is for process %v, which is not in view", o.Op.F, o.Op.Process))
-		case o.Op.Time < ctx.Time:
+		}
+		if o.Op.Time < ctx.Time {
 			panic(fmt.Errorf("operation %q is for the time %v, which is past", o.Op.F, o.Op.Time))
 		}
 		if o.Next != nil {

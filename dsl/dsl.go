@@ -181,6 +181,8 @@ func Check(ctx Context, op Op) (Thread, error) {
 	case ctx.Process(t) != op.Process:
 		return 0, fmt.Errorf("operation %q is for process %v, which has crashed (its thread now runs %v)",
 			op.F, op.Process, ctx.Process(t))
+	case !ctx.Has(t):
+		return 0, fmt.Errorf("operation %q is for process %v, which is not in view", op.F, op.Process)
 	case !ctx.IsFree(t):
 		return 0, fmt.Errorf("operation %q is for process %v, which is busy", op.F, op.Process)
 	case op.Kind > LogKind:

@@ -315,6 +315,10 @@ func appendQuoted(b, s []byte) []byte {
 		case '\r':
 			b = append(b, `\r`...)
 		default:
+			if c < ' ' || c == 0x7f {
+				b = fmt.Appendf(b, `\u%04x`, c)
+				continue
+			}
 			b = append(b, c)
 		}
 	}

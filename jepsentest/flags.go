@@ -61,8 +61,8 @@ var options = []option{
 	}, false},
 	{"rate", "aim at this `number` of operations per second", func(o *Options, s string) (err error) {
 		o.Rate, err = strconv.ParseFloat(s, 64)
-		if err == nil && !(o.Rate > 0) {
-			err = fmt.Errorf("a number greater than zero is needed")
+		if err == nil && !(o.Rate >= 1e-6 && o.Rate <= 1e9) {
+			err = fmt.Errorf("a number greater than zero is needed, from 0.000001 to 1000000000")
 		}
 		return err
 	}, false},
@@ -139,6 +139,9 @@ func parseOptions(flags map[string]string, environ []string) (Options, error) {
 		i := slices.IndexFunc(options, func(o option) bool { return envName(o.name) == name })
 		if i < 0 {
 			return Options{}, configErrorf("unknown variable %s in the environment; known are %s", name, knownVariables())
+		}
+		if value == "" {
+			continue // as good as unset
 		}
 		if err := options[i].set(&o, value); err != nil {
 			return Options{}, configErrorf("variable %s=%s: %v", name, value, err)

@@ -193,7 +193,7 @@ func drawValue(t *rapid.T, depth int) histories.Value {
 func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b histories.Builder
-		b.Names = histories.Names{"nemesis", "clock"}
+		b.Names = histories.Names{"nemesis", "big clock"}
 		for i := range rapid.IntRange(0, 10).Draw(t, "ops") {
 			op := histories.Op{
 				Index: int64(2 * i), Time: time.Duration(i), Process: histories.Process(rapid.IntRange(-2, 3).Draw(t, "process")),
@@ -202,7 +202,7 @@ func TestRoundTrip(t *testing.T) {
 			}
 			if rapid.Bool().Draw(t, "error") {
 				op.Error = drawValue(t, 1)
-				op.Extra = []histories.Field{{Name: "node", Value: drawValue(t, 2)}}
+				op.Extra = []histories.Field{{Name: rapid.SampledFrom([]string{"node", "two words", "a\"b"}).Draw(t, "field"), Value: drawValue(t, 2)}}
 			}
 			if err := b.Add(op); err != nil {
 				t.Fatal(err)

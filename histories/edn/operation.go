@@ -25,11 +25,7 @@ func (r *Reader) operation() histories.Op {
 			p.Pos++
 			break
 		}
-		if c != ':' {
-			p.Failf("the name of a field should come, which is a keyword, not %q", c)
-		}
-		p.Pos++
-		name := p.word("the name of a field")
+		name := r.fieldName(c)
 		before := p.Pos
 		v := p.value()
 		if !b.Set(name, v) {
@@ -43,6 +39,21 @@ func (r *Reader) operation() histories.Op {
 		p.Failf("an operation has no :%s", missing)
 	}
 	return b.Op
+}
+
+// fieldName reads the name of a field: a keyword, or a string for names that
+// cannot be one.
+func (r *Reader) fieldName(c byte) string {
+	p := &r.p
+	switch c {
+	case ':':
+		p.Pos++
+		return p.word("the name of a field")
+	case '"':
+		return p.str()
+	}
+	p.Failf("the name of a field should come, which is a keyword, not %q", c)
+	panic("unreachable")
 }
 
 // decodeBytes reads the value of #bytes "…".

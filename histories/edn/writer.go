@@ -60,12 +60,13 @@ func AppendOp(b []byte, op *histories.Op, names histories.Names) []byte {
 	b = append(b, "{:type :"...)
 	b = append(b, op.Type.String()...)
 	b = append(b, ", :process "...)
-	if !op.Process.IsClient() {
-		b = append(b, ':')
+	if op.Process.IsClient() {
+		b = strconv.AppendInt(b, int64(op.Process), 10)
+	} else {
+		b = appendName(b, names.Name(op.Process))
 	}
-	b = append(b, names.Name(op.Process)...)
 	b = append(b, ", :f "...)
-	b = appendF(b, op.F)
+	b = appendName(b, op.F)
 	b = append(b, ", :value "...)
 	b = op.Value.AppendEDN(b)
 	if !op.Error.IsNil() {
@@ -76,7 +77,7 @@ func AppendOp(b []byte, op *histories.Op, names histories.Names) []byte {
 		b = append(append(b, ", :phase :"...), op.Phase.String()...)
 	}
 	for _, f := range op.Extra {
-		b = append(append(append(b, ", :"...), f.Name...), ' ')
+		b = append(appendName(append(b, ", "...), f.Name), ' ')
 		b = f.Value.AppendEDN(b)
 	}
 	b = append(b, ", :time "...)
@@ -86,15 +87,16 @@ func AppendOp(b []byte, op *histories.Op, names histories.Names) []byte {
 	return append(b, '}')
 }
 
-// appendF writes an f as a keyword, or as a string if it cannot be one.
-func appendF(b []byte, f string) []byte {
-	if f == "" {
+// appendName writes a name as a keyword, or as a string if it cannot be one; the
+// empty name is nil.
+func appendName(b []byte, name string) []byte {
+	if name == "" {
 		return append(b, "nil"...)
 	}
-	for i := range len(f) {
-		if !isWord[f[i]] {
-			return histories.String(f).AppendEDN(b)
+	for i := range len(name) {
+		if !isWord[name[i]] {
+			return histories.String(name).AppendEDN(b)
 		}
 	}
-	return append(append(b, ':'), f...)
+	return append(append(b, ':'), name...)
 }

@@ -25,6 +25,9 @@ func TestEtcd(t *testing.T) { jepsentest.RunSuite(t, "etcd") }
 // cluster, heal it, read everything at the end, check, and clean up.
 const overhead = 40 * time.Second
 
+// calm is how long the cluster is left alone at the beginning.
+const calm = time.Second
+
 // scenario is what the specs below have in common.
 type scenario struct {
 	name     string
@@ -66,7 +69,7 @@ func (s scenario) test() jepsentest.Test {
 		Client:      etcd.NewAppendClient(db),
 		Concurrency: threads,
 		OpTimeout:   2 * time.Second,
-		MinRate:     minRateUnderFaults,
+		MinRate:     min(minRateUnderFaults, s.rate*minShareOtherwise),
 		Options:     map[string]string{"etcd.version": *version, "etcd.image": *image},
 	}
 	if s.faults == nil {
@@ -74,23 +77,39 @@ func (s scenario) test() jepsentest.Test {
 		t.Generator = dsl.Phases(dsl.TimeLimit(s.main, main), dsl.Clients(w.Final))
 		return t
 	}
-	faults := s.faults(nemesis.Options{
+	o := nemesis.Options{
 		Nodes:     nodes,
 		System:    func() nemesis.System { return nemesis.Of(db.Cluster()) },
 		Interval:  s.interval,
 		Primaries: db.Primaries,
-	})
+	}
+	faults := s.faults(o)
 	t.Nemesis = faults.Nemesis
 	t.Generator = dsl.Phases(
-		dsl.TimeLimit(s.main, dsl.Any(main, dsl.Nemesis(faults.Generator))),
+		dsl.TimeLimit(s.main, dsl.Any(main, dsl.Nemesis(dsl.Seq(dsl.Sleep(calm), faults.Generator)))),
 		dsl.Nemesis(dsl.Seq(dsl.Log("healing"), faults.Final, dsl.Sleep(2*time.Second))),
 		dsl.Clients(w.Final),
 	)
 	return t
 }
 
-func allFaults(o nemesis.Options) nemesis.Package {
-	return nemesis.Compose(nemesis.Kill(o), nemesis.Pause(o), nemesis.Partition(o))
+// faults returns all faults that are possible: a single node has no network to cut.
+func faults(o nemesis.Options) []nemesis.Package {
+	all := []nemesis.Package{nemesis.Kill(o), nemesis.Pause(o)}
+	if len(o.Nodes) > 1 {
+		all = append(all, nemesis.Partition(o))
+	}
+	return all
+}
+
+func inTurn(o nemesis.Options) nemesis.Package { return nemesis.InTurn(o.Interval, faults(o)...) }
+func atOnce(o nemesis.Options) nemesis.Package { return nemesis.Compose(faults(o)...) }
+
+func partitions(o nemesis.Options) nemesis.Package {
+	if len(o.Nodes) < 2 {
+		Skip("a single node has no network to cut")
+	}
+	return nemesis.Partition(o)
 }
 
 var _ = Describe("etcd", func() {
@@ -108,10 +127,8 @@ var _ = Describe("etcd", func() {
 	It("keeps transactions isolated while nodes are killed, paused and partitioned",
 		Label("short", "workload:append"), jepsentest.WithNemesis("all"), jepsentest.Nodes(3), func(ctx SpecContext) {
 			rec := run(ctx, scenario{
-				name: "short", nodes: 3, main: 10 * time.Second, rate: 200, interval: 1200 * time.Millisecond,
-				faults: func(o nemesis.Options) nemesis.Package {
-					return nemesis.InTurn(o.Interval, nemesis.Kill(o), nemesis.Pause(o), nemesis.Partition(o))
-				},
+				name: "short", nodes: 3, main: 10 * time.Second, rate: 200, interval: time.Second,
+				faults: inTurn,
 			})
 			Expect(rec).To(jepsentest.SatisfyAllChecks(checks...))
 		})
@@ -126,7 +143,7 @@ var _ = Describe("etcd", func() {
 		Entry("no faults", Label("nemesis:none"), "none", nil),
 		Entry("kills", Label("nemesis:kill"), "kill", nemesis.Kill),
 		Entry("pauses", Label("nemesis:pause"), "pause", nemesis.Pause),
-		Entry("partitions", Label("nemesis:partition"), "partition", nemesis.Partition),
-		Entry("all faults at once", Label("nemesis:all"), "all", allFaults),
+		Entry("partitions", Label("nemesis:partition"), "partition", partitions),
+		Entry("all faults at once", Label("nemesis:all"), "all", atOnce),
 	)
 })

@@ -46,20 +46,26 @@ type exportCommand struct {
 	Output string `help:"Write to this file instead of the standard output." short:"o" type:"path" placeholder:"FILE"`
 }
 
-func (c *exportCommand) Run(stdout io.Writer) (err error) {
-	f, err := c.open(c.Run_)
+func (c *exportCommand) Run(to *console) (err error) {
+	stdout := to.out
+	f, err := c.open(c.Run_, to)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	w, done, err := create(c.Output, stdout)
-	if err != nil {
-		return err
+	if c.Output != "" {
+		if out, err := os.Stat(c.Output); err == nil {
+			if in, err := os.Stat(f.Path()); err == nil && os.SameFile(in, out) {
+				return usageError{fmt.Errorf("-o %s is the history itself, which is no text", c.Output)}
+			}
+		}
 	}
-	if formatOf(c.Format, c.Output) == formatJSON {
-		return done(jsonl.WriteHistory(w, f.History()))
-	}
-	return done(edn.WriteHistory(w, f.History()))
+	return writeOutput(c.Output, stdout, func(w io.Writer) error {
+		if formatOf(c.Format, c.Output) == formatJSON {
+			return jsonl.WriteHistory(w, f.History())
+		}
+		return edn.WriteHistory(w, f.History())
+	})
 }
 
 // opReader reads operations one by one; package edn and package jsonl have one.
@@ -104,7 +110,8 @@ type importCommand struct {
 	Name   string `help:"Name of the test; by default that of the file."`
 }
 
-func (c *importCommand) Run(stdout io.Writer) (err error) {
+func (c *importCommand) Run(to *console) (err error) {
+	stdout := to.out
 	var in io.Reader = os.Stdin
 	name := c.Name
 	if c.File != "-" {
@@ -121,27 +128,43 @@ func (c *importCommand) Run(stdout io.Writer) (err error) {
 	if name == "" {
 		name = "imported"
 	}
+	// The run comes into being when the import has succeeded.
+	if err := os.MkdirAll(c.Store, 0o755); err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp(c.Store, ".import-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	path := filepath.Join(tmp, store.HistoryFile)
+	n, err := importInto(path, name, readerOf(formatOf(c.Format, c.File), in), c.File)
+	switch {
+	case err != nil:
+		return fmt.Errorf("import %s: %w", c.File, err)
+	case n == 0:
+		return fmt.Errorf("import %s: it holds no operations", c.File)
+	}
 	run, err := store.Root(c.Store).NewRun(name, time.Now())
 	if err != nil {
 		return err
 	}
-	n, err := importInto(run, readerOf(formatOf(c.Format, c.File), in), c.File)
-	if err != nil {
-		return errors.Join(fmt.Errorf("import %s: %w", c.File, err), os.RemoveAll(run.Dir))
+	if err := os.Rename(path, run.History()); err != nil {
+		return err
 	}
 	fmt.Fprintf(stdout, "%d entries, stored in %s\n", n, run.Dir)
 	return nil
 }
 
-// importInto copies a history into the block log of a run, an operation at a time.
-func importInto(run store.Run, r opReader, source string) (n int64, err error) {
-	w, err := store.Create(run.History(), store.Options{})
+// importInto copies a history into a block log, an operation at a time.
+func importInto(path, name string, r opReader, source string) (n int64, err error) {
+	w, err := store.Create(path, store.Options{})
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
 	err = w.SetMeta(histories.MapOf(
-		histories.Entry{Key: histories.Keyword("name"), Value: histories.String(run.Name)},
+		histories.Entry{Key: histories.Keyword("name"), Value: histories.String(name)},
 		histories.Entry{Key: histories.Keyword("imported-from"), Value: histories.String(source)}))
 	if err != nil {
 		return 0, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/jepsentest/go/dsl"
@@ -23,7 +22,8 @@ type demoCommand struct {
 	Store     string        `help:"Where to store the run." default:"store" type:"path"`
 }
 
-func (d *demoCommand) Run(stdout io.Writer) (err error) {
+func (d *demoCommand) Run(to *console) (err error) {
+	stdout := to.out
 	if d.TimeLimit <= 0 {
 		return usageError{fmt.Errorf("--time-limit must be greater than zero")}
 	}

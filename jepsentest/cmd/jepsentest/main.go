@@ -33,6 +33,12 @@ type commands struct {
 	Compact compactCommand `cmd:"" help:"Make the files of runs smaller."`
 }
 
+// console is where a command writes.
+type console struct {
+	out io.Writer // what was asked for
+	err io.Writer // what must be said besides
+}
+
 // verdict is an error that only carries an exit code: everything has been said.
 type verdict int
 
@@ -52,7 +58,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		kong.Description("Tests of databases: what they recorded, and what it proves."),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
-		kong.BindTo(stdout, (*io.Writer)(nil)),
+		kong.Bind(&console{stdout, stderr}),
 	)
 	if err != nil {
 		fmt.Fprintln(stderr, "jepsentest:", err)

@@ -1,8 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"io"
+	"os"
 
 	"github.com/jepsentest/go/store"
 )
@@ -13,7 +14,8 @@ type verifyCommand struct {
 }
 
 // Run exits with 1 if anything is damaged.
-func (c *verifyCommand) Run(stdout io.Writer) error {
+func (c *verifyCommand) Run(to *console) error {
+	stdout := to.out
 	damaged := false
 	for _, run := range c.Runs {
 		path, err := c.find(run)
@@ -43,7 +45,8 @@ type recoverCommand struct {
 	To   string `arg:"" help:"The file to write. It must not exist." type:"path"`
 }
 
-func (c *recoverCommand) Run(stdout io.Writer) error {
+func (c *recoverCommand) Run(to *console) error {
+	stdout := to.out
 	path, err := c.find(c.Run_)
 	if err != nil {
 		return err
@@ -51,6 +54,10 @@ func (c *recoverCommand) Run(stdout io.Writer) error {
 	rec, err := store.Recover(path, c.To, func(e *store.CorruptError) { fmt.Fprintf(stdout, "%v\n", e) })
 	if err != nil {
 		return err
+	}
+	if rec.Chunks == 0 {
+		fmt.Fprintf(stdout, "%s: nothing of a history is left in it\n", path)
+		return errors.Join(verdict(exitInvalid), os.Remove(c.To))
 	}
 	fmt.Fprintf(stdout, "%d entries of %d intact chunks written to %s; %d chunks are lost\n", rec.Ops, rec.Chunks, c.To, rec.Lost)
 	return nil
@@ -61,7 +68,8 @@ type compactCommand struct {
 	Runs []string `arg:"" name:"run" help:"Runs or files to compact."`
 }
 
-func (c *compactCommand) Run(stdout io.Writer) error {
+func (c *compactCommand) Run(to *console) error {
+	stdout := to.out
 	for _, run := range c.Runs {
 		path, err := c.find(run)
 		if err != nil {

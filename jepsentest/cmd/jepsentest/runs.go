@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/jepsentest/go/histories"
 	"github.com/jepsentest/go/store"
@@ -41,13 +42,23 @@ func (s storeFlag) find(run string) (string, error) {
 	return "", usageError{fmt.Errorf("there is no run %q, neither as a path nor in %s; \"jepsentest ls\" lists the runs", run, s.Store)}
 }
 
-// open opens the history of a run.
-func (s storeFlag) open(run string) (*store.File, error) {
+// open opens the history of a run, and says on the console if it is not whole.
+func (s storeFlag) open(run string, c *console) (*store.File, error) {
 	path, err := s.find(run)
 	if err != nil {
 		return nil, err
 	}
-	return store.Open(path, store.Options{})
+	f, err := store.Open(path, store.Options{})
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case f.Damaged():
+		fmt.Fprintf(c.err, "jepsentest: %s is damaged; this is what its last intact state holds. \"jepsentest recover\" may find more.\n", path)
+	case !f.Complete():
+		fmt.Fprintf(c.err, "jepsentest: %s has no end: its test is running, or was killed.\n", path)
+	}
+	return f, nil
 }
 
 type lsCommand struct {
@@ -55,7 +66,8 @@ type lsCommand struct {
 	Name string `arg:"" optional:"" help:"List only the runs of the test with this name."`
 }
 
-func (c *lsCommand) Run(stdout io.Writer) error {
+func (c *lsCommand) Run(to *console) error {
+	stdout := to.out
 	runs, err := store.Root(c.Store).Runs(c.Name)
 	if err != nil {
 		return err
@@ -131,8 +143,9 @@ func (m *moment) UnmarshalText(text []byte) error {
 	return nil
 }
 
-func (c *showCommand) Run(stdout io.Writer) (err error) {
-	f, err := c.open(c.Run_)
+func (c *showCommand) Run(to *console) (err error) {
+	stdout := to.out
+	f, err := c.open(c.Run_, to)
 	if err != nil {
 		return err
 	}
@@ -148,7 +161,7 @@ func (c *showCommand) Run(stdout io.Writer) (err error) {
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintln(stdout, op.Format(h.ProcessName(op.Process))); err != nil {
+		if _, err := fmt.Fprintln(stdout, printable(op.Format(h.ProcessName(op.Process)))); err != nil {
 			return err
 		}
 	}
@@ -163,7 +176,7 @@ func showMeta(w io.Writer, f *store.File) error {
 	}
 	entries, _ := meta.Map()
 	for _, e := range entries {
-		fmt.Fprintf(w, "# %v %v\n", e.Key, e.Value)
+		fmt.Fprintln(w, printable(fmt.Sprintf("# %v %v", e.Key, e.Value)))
 	}
 	res, err := f.Results()
 	if err != nil || res == nil {
@@ -178,9 +191,19 @@ func showMeta(w io.Writer, f *store.File) error {
 		summary, _ := v.Lookup(histories.Keyword("summary"))
 		text, _ := summary.Str()
 		verdict, _ := v.Lookup(histories.Keyword("verdict"))
-		fmt.Fprintf(w, "# %s %v %s\n", name, verdict, text)
+		fmt.Fprintln(w, printable(fmt.Sprintf("# %s %v %s", name, verdict, text)))
 	}
 	return nil
+}
+
+// printable replaces what would move a terminal's cursor, or worse.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
 }
 
 // filter narrows a history to what was asked for.
@@ -238,14 +261,22 @@ func between(from, to moment) []histories.Pred {
 	return preds
 }
 
-// create makes the file for -o, or uses stdout where none is given.
-func create(path string, stdout io.Writer) (w io.Writer, done func(err error) error, err error) {
+// writeOutput lets write fill the file for -o, which appears when it is complete
+// and takes the place of an older one only then; or stdout where none is given.
+func writeOutput(path string, stdout io.Writer, write func(io.Writer) error) error {
 	if path == "" || path == "-" {
-		return stdout, func(err error) error { return err }, nil
+		return write(stdout)
 	}
-	f, err := os.Create(path)
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	return f, func(err error) error { return errors.Join(err, f.Close()) }, nil
+	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }

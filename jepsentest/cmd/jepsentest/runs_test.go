@@ -141,3 +141,62 @@ func TestVerifyRecoverCompact(t *testing.T) {
 		t.Errorf("%d operations were recovered", n)
 	}
 }
+
+func TestHostileFilesAndTargets(t *testing.T) {
+	dir := t.TempDir()
+	root := filepath.Join(dir, "store")
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	command(t, 0, "import", write("good.edn", sample), "--store", root)
+
+	// An import that fails changes nothing.
+	command(t, exitInternal, "import", write("bad.edn", "{:type"), "--store", root)
+	if out := command(t, exitInternal, "import", write("empty.edn", ""), "--store", root); !strings.Contains(out, "no operations") {
+		t.Error(out)
+	}
+	if out := command(t, 0, "export", "latest", "--store", root); out != sample {
+		t.Errorf("after imports that failed, latest is\n%s", out)
+	}
+	if entries, _ := os.ReadDir(root); len(entries) != 2 { // good, latest
+		t.Errorf("left behind: %v", entries)
+	}
+
+	// Exporting a history onto itself is refused.
+	history := filepath.Join(root, "latest", store.HistoryFile)
+	if out := command(t, exitUsage, "export", "latest", "--store", root, "-o", history); !strings.Contains(out, "the history itself") {
+		t.Error(out)
+	}
+	command(t, 0, "verify", history)
+
+	// Nothing is recovered from what is no history, and no file appears.
+	for _, text := range []string{"", "random bytes", strings.Repeat("\x00", 20000)} {
+		to := filepath.Join(dir, "recovered.jt")
+		if out := command(t, exitInvalid, "recover", write("garbage", text), to); !strings.Contains(out, "nothing of a history is left") {
+			t.Error(out)
+		}
+		if _, err := os.Stat(to); err == nil {
+			t.Error("a file appeared")
+		}
+	}
+
+	// A history that was cut short is shown, and said to be.
+	b, err := os.ReadFile(history)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := write("cut.jt", string(b[:len(b)-8]))
+	if out := command(t, 0, "show", cut); !strings.Contains(out, "is damaged") && !strings.Contains(out, "has no end") {
+		t.Errorf("nothing is said of the damage:\n%s", out)
+	}
+
+	// What could move a terminal's cursor is not shown.
+	command(t, 0, "import", write("evil.edn", `{:type :ok, :process 0, :f "a\u001b[2J", :value "\u001b[31m"}`), "--store", root)
+	if out := command(t, 0, "show", "evil", "--store", root); strings.Contains(out, "\x1b") {
+		t.Errorf("%q", out)
+	}
+}

@@ -392,3 +392,26 @@ func TestContextModel(t *testing.T) {
 		}
 	})
 }
+
+// What a test wrote down may be used by several tests at a time: running it
+// leaves no trace in it.
+func TestGeneratorsAreSharedByTests(t *testing.T) {
+	g := dsl.TimeLimit(5000, dsl.Any(
+		dsl.Clients(dsl.Cycle(dsl.Reserve([]dsl.Range{{Threads: 2, Gen: dsl.EachThread(dsl.Limit(3, random("a")))}},
+			dsl.Mix(dsl.IndependentConcurrent(2, dsl.FirstKeys(5, dsl.IntKeys()), func(histories.Value) dsl.Generator { return dsl.Limit(4, random("b")) }),
+				dsl.UntilOK(random("c")), dsl.Filter(func(o dsl.Op) bool { v, _ := o.Value.Int(); return v%2 == 0 }, random("d")))))),
+		dsl.Nemesis(dsl.Stagger(100, dsl.FlipFlop(many("start"), many("stop"))))))
+	results := make(chan string)
+	for range 8 {
+		go func() {
+			h, err := simulate.Run(g, simulate.Options{Clients: 6, Seed: 3, Complete: simulate.Imperfect(6)})
+			results <- fmt.Sprint(err) + simulate.Format(h)
+		}()
+	}
+	first := <-results
+	for range 7 {
+		if r := <-results; r != first {
+			t.Error("the same generator gives different histories")
+		}
+	}
+}

@@ -88,7 +88,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 	d := newDriver(100, dsl.Any(dsl.Clients(dsl.Mix(nest(50), appends())), dsl.Nemesis(dsl.Cycle(dsl.Seq(one("a"), one("b"))))))
 	d.invoke(100_000)
 	before := heap()
-	n := 2_000_000
+	n := 1_000_000
 	if testing.Short() {
 		n /= 10
 	}

@@ -2,6 +2,7 @@ package dsl_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -107,9 +108,16 @@ func nest(threads int) dsl.Generator {
 	))
 }
 
+// ballast stands for the rest of a test, whose heap has some size. Beside the few
+// kilobytes of a generator alone, the garbage collector would run all the time,
+// as it does in no test.
+const ballast = 64 << 20
+
 func benchmark(b *testing.B, g func(threads int) dsl.Generator) {
 	for _, threads := range []int{100, 1024} {
 		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
+			rest := make([]byte, ballast)
+			defer runtime.KeepAlive(rest)
 			d := newDriver(threads, g(threads))
 			d.invoke(10 * threads)
 			b.ReportAllocs()

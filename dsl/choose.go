@@ -52,7 +52,7 @@ func Even(gs ...Generator) []Weighted {
 func MixWeighted(ws ...Weighted) Generator { return choiceOf(ws, false) }
 
 func choiceOf(ws []Weighted, shortest bool) Generator {
-	b := &bunch{}
+	b := newBunch(len(ws))
 	for _, w := range ws {
 		if w.Gen != nil && w.Weight > 0 {
 			b.add(w.Gen, w.Weight)
@@ -141,6 +141,10 @@ type bunch struct {
 	weights []int
 	live    int // how many of gs are not nil
 	total   int // the weights of those
+}
+
+func newBunch(size int) *bunch {
+	return &bunch{gs: make([]Generator, 0, size), weights: make([]int, 0, size)}
 }
 
 func (b *bunch) add(g Generator, weight int) {

@@ -54,8 +54,14 @@ type sequential struct {
 	cur   keyed
 	next  int // the number of the next key
 	slab  tuples
-	inner *histories.Op
+	run   *sequentialRun // nil before it has begun
 	other *sequential
+}
+
+// sequentialRun is what the states of one run share.
+type sequentialRun struct {
+	source source
+	inner  histories.Op // what the generator of a key is told, during the call
 }
 
 // keyed is a generator that works on a key. Nil: on none.
@@ -64,21 +70,42 @@ type keyed struct {
 	g   Generator
 }
 
-// ask asks k, and while that is done, what gen makes of the next keys, beginning
+// source makes what works on a key. Asking for it again and again, before an
+// operation of it is taken, is common: the last answer is kept.
+type source struct {
+	keys   Keys
+	gen    func(histories.Value) Generator
+	number int // of last, counted from 1; 0 means that there is none
+	last   keyed
+}
+
+// get returns what works on key number i, and false if there is no such key.
+func (s *source) get(i int) (keyed, bool) {
+	if s.number == i+1 {
+		return s.last, true
+	}
+	key, ok := s.keys(i)
+	if !ok {
+		return keyed{}, false
+	}
+	s.number, s.last = i+1, keyed{key, s.gen(key)}
+	return s.last, true
+}
+
+// ask asks k, and while that is done, what is made of the next keys, beginning
 // with number *next. It sets o to the offer and next to the number of the key to
 // go on with, and returns what made the offer.
-func (k keyed) ask(o *Offer, ctx Context, keys Keys, gen func(histories.Value) Generator, next *int) keyed {
+func (k keyed) ask(o *Offer, ctx Context, s *source, next *int) keyed {
 	for range maxEmpty {
 		if k.g != nil {
 			if *o = k.g.Op(ctx); o.State != Done {
 				return k
 			}
 		}
-		key, ok := keys(*next)
-		if !ok {
+		var ok bool
+		if k, ok = s.get(*next); !ok {
 			return keyed{}
 		}
-		k = keyed{key, gen(key)}
 		*next++
 	}
 	panic(noProgress("Independent"))
@@ -109,32 +136,39 @@ type tuples struct {
 const tuplesAtOnce = 256
 
 // wrap makes a tuple of key and the value of op, and returns the memory that is
-// left once it has been taken.
-func (s tuples) wrap(ctx Context, key histories.Value, op *Op) tuples {
+// left once it has been taken. If the state that s belongs to runs, s keeps what
+// it gets, for the next question.
+func (s *tuples) wrap(ctx Context, runs bool, key histories.Value, op *Op) tuples {
 	if op.Kind != Invoke {
-		return s
+		return *s
 	}
-	if len(s.free) == 0 || ctx.ahead {
-		n := tuplesAtOnce
-		if ctx.ahead {
-			n = 1
+	free := s.free
+	switch {
+	case ctx.ahead:
+		free = make([][2]histories.Value, 1)
+	case len(free) == 0:
+		free = make([][2]histories.Value, tuplesAtOnce)
+		if runs {
+			s.free = free
 		}
-		s.free = make([][2]histories.Value, n)
 	}
-	s.free[0] = [2]histories.Value{key, op.Value}
-	op.Value = histories.TupleOf(&s.free[0])
-	return tuples{s.free[1:]}
+	free[0] = [2]histories.Value{key, op.Value}
+	op.Value = histories.TupleOf(&free[0])
+	return tuples{free[1:]}
 }
 
 func (s *sequential) twin() **sequential { return &s.other }
 
 func (s *sequential) Op(ctx Context) (o Offer) {
-	next := s.next
-	k := s.cur.ask(&o, ctx, s.keys, s.gen, &next)
+	next, run := s.next, s.run
+	if run == nil {
+		run = &sequentialRun{source: source{keys: s.keys, gen: s.gen}}
+	}
+	k := s.cur.ask(&o, ctx, &run.source, &next)
 	if o.State == Ready {
 		n := successor(s, ctx)
-		n.slab = s.slab.wrap(ctx, k.key, &o.Op)
-		n.cur, n.next, n.inner = keyed{k.key, o.Next}, next, s.inner
+		n.slab = s.slab.wrap(ctx, s.other != nil, k.key, &o.Op)
+		n.cur, n.next, n.run = keyed{k.key, o.Next}, next, run
 		o.Next = n
 	}
 	return o
@@ -144,11 +178,8 @@ func (s *sequential) Update(ctx Context, ev *histories.Op) Generator {
 	if s.cur.g == nil {
 		return s
 	}
-	if s.inner == nil {
-		s.inner = new(histories.Op) // this state runs: one that has not begun works on no key
-	}
 	cur := s.cur
-	cur.update(ctx, ev, s.inner)
+	cur.update(ctx, ev, &s.run.inner)
 	s = running(s, ctx)
 	s.cur = cur
 	return s
@@ -191,10 +222,12 @@ type groups struct {
 	of    []int32 // by thread: the number of its group, or −1
 	views []*mask
 	cur   []keyed
-	inner histories.Op // what a group is told, during the call
+	// shared by all states of a run
+	source *source
+	inner  *histories.Op // what a group is told, during the call
 }
 
-func newGroups(ctx Context, n int) *groups {
+func newGroups(ctx Context, n int, s source) *groups {
 	clients := ctx.clientsInView()
 	count := max(clients.count/n, 1)
 	sizes := make([]int, count)
@@ -204,7 +237,8 @@ func newGroups(ctx Context, n int) *groups {
 			sizes[i]++
 		}
 	}
-	g := &groups{of: make([]int32, len(ctx.threads.procs)), views: divide(ctx.see(clients), sizes)[:count], cur: make([]keyed, count)}
+	g := &groups{of: make([]int32, len(ctx.threads.procs)), views: divide(ctx.see(clients), sizes)[:count],
+		cur: make([]keyed, count), source: &s, inner: new(histories.Op)}
 	for t := range g.of {
 		g.of[t] = -1
 	}
@@ -228,7 +262,7 @@ func (c *concurrent) settled(ctx Context, own bool) *groups {
 	g := c.groups
 	switch {
 	case g == nil:
-		return newGroups(ctx, c.n)
+		return newGroups(ctx, c.n, source{keys: c.keys, gen: c.gen})
 	case ctx.ahead && (own || c.at != 0):
 		g = g.clone()
 	}
@@ -254,7 +288,7 @@ func (c *concurrent) Op(ctx Context) (o Offer) {
 	at, k, next := c.soonest(&o, ctx, g, turn)
 	if o.State == Ready {
 		n := successor(c, ctx)
-		n.slab = c.slab.wrap(ctx, k.key, &o.Op)
+		n.slab = c.slab.wrap(ctx, c.other != nil, k.key, &o.Op)
 		n.groups, n.at, n.cur, n.next = g, at+1, keyed{k.key, o.Next}, next
 		o.Next = n
 	}
@@ -268,7 +302,7 @@ func (c *concurrent) Op(ctx Context) (o Offer) {
 // what that works on, and the number of the next key.
 func (c *concurrent) soonest(best *Offer, ctx Context, g *groups, turn int) (at int, k keyed, next int) {
 	at, next = turn, c.next
-	k = g.cur[at].ask(best, ctx.see(g.views[at]), c.keys, c.gen, &next)
+	k = g.cur[at].ask(best, ctx.see(g.views[at]), g.source, &next)
 	if best.State == Ready && best.Op.Time <= ctx.Time {
 		return at, k, next
 	}
@@ -287,7 +321,7 @@ func (c *concurrent) soonest(best *Offer, ctx Context, g *groups, turn int) (at 
 		}
 		var o Offer
 		ni := c.next
-		ki := g.cur[i].ask(&o, view, c.keys, c.gen, &ni)
+		ki := g.cur[i].ask(&o, view, g.source, &ni)
 		switch {
 		case o.State == Ready && (best.State != Ready || o.Op.Time < best.Op.Time):
 			*best, at, k, next = o, i, ki, ni
@@ -312,7 +346,7 @@ func (c *concurrent) Update(ctx Context, ev *histories.Op) Generator {
 	}
 	g := c.settled(ctx, true)
 	i := g.of[t]
-	g.cur[i].update(ctx.see(g.views[i]), ev, &g.inner)
+	g.cur[i].update(ctx.see(g.views[i]), ev, g.inner)
 	c = running(c, ctx)
 	c.groups, c.at, c.cur = g, 0, keyed{}
 	return c

@@ -99,7 +99,7 @@ type Window struct {
 // waited for. Events go to all. The window of a generator that is done, or nil,
 // is empty; when all are done, so is the whole. Windows of no length are left out.
 func CycleTimes(windows ...Window) Generator {
-	w := &windowed{members: &bunch{}}
+	w := &windowed{members: newBunch(len(windows))}
 	for _, x := range windows {
 		if x.For <= 0 {
 			continue

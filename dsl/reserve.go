@@ -2,6 +2,7 @@ package dsl
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/jepsentest/go/histories"
 )
@@ -32,11 +33,24 @@ func Reserve(ranges []Range, rest Generator) Generator {
 type reserve struct {
 	gs    []Generator
 	sizes []int // of all but rest
+	// divided is how the threads were divided last time: a reserve that begins
+	// many times, with many keys, does so mostly on the same threads.
+	divided atomic.Pointer[division]
+}
+
+type division struct {
+	of    *mask
+	views []*mask
 }
 
 func (r *reserve) start(ctx Context) *reserved {
-	d := &reserved{members: &bunch{}}
-	d.views = divide(ctx, r.sizes)
+	d := &reserved{members: newBunch(len(r.gs))}
+	last := r.divided.Load()
+	if last == nil || last.of != ctx.mask {
+		last = &division{ctx.mask, divide(ctx, r.sizes)}
+		r.divided.Store(last)
+	}
+	d.views = last.views
 	for i, g := range r.gs {
 		v := d.views[i]
 		if v.count == 0 {

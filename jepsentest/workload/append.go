@@ -134,8 +134,14 @@ func (g *appendGen) Op(ctx dsl.Context) dsl.Offer {
 		length += rng.IntN(g.o.MaxLength - length + 1)
 	}
 	free := g.free
-	if len(free) < length || !ctx.MayReuse() {
+	switch {
+	case !ctx.MayReuse():
+		free = make([]histories.Mop, length)
+	case len(free) < length:
 		free = make([]histories.Mop, max(length, mopsAtOnce))
+		if g.other != nil {
+			g.free = free // the next question needs it too
+		}
 	}
 	mops := free[:length:length]
 	next.free = free[length:]

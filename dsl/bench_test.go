@@ -111,7 +111,7 @@ func nest(threads int) dsl.Generator {
 // ballast stands for the rest of a test, whose heap has some size. Beside the few
 // kilobytes of a generator alone, the garbage collector would run all the time,
 // as it does in no test.
-const ballast = 64 << 20
+const ballast = 16 << 20
 
 func benchmark(b *testing.B, g func(threads int) dsl.Generator) {
 	for _, threads := range []int{100, 1024} {

@@ -10,7 +10,7 @@ import (
 // Any offers the soonest operation of all of gs; among equals one is drawn, with
 // equal chances. Only the one it came from moves on. Events go to all of them.
 // It is done when all are.
-func Any(gs ...Generator) Generator { return choiceOf(Even(gs...), false) }
+func Any(gs ...Generator) Generator { return choiceOf(even(gs...), false) }
 
 // ShortestAny is like [Any], but done as soon as one of gs is: to run a workload
 // until the script of the nemesis ends.
@@ -18,7 +18,7 @@ func ShortestAny(gs ...Generator) Generator {
 	if slices.Contains(gs, nil) {
 		return nil
 	}
-	return choiceOf(Even(gs...), true)
+	return choiceOf(even(gs...), true)
 }
 
 // Mix takes each operation from one of gs, drawn with equal chances. When the
@@ -29,7 +29,7 @@ func ShortestAny(gs ...Generator) Generator {
 //
 // Mix is [Any] under the name that says what is meant: alternatives of which
 // all are ready nearly always.
-func Mix(gs ...Generator) Generator { return choiceOf(Even(gs...), false) }
+func Mix(gs ...Generator) Generator { return choiceOf(even(gs...), false) }
 
 // Weighted is a generator and its share of a mix.
 type Weighted struct {
@@ -39,8 +39,8 @@ type Weighted struct {
 	Gen    Generator
 }
 
-// Even gives all of gs the weight 1.
-func Even(gs ...Generator) []Weighted {
+// even gives all of gs the weight 1.
+func even(gs ...Generator) []Weighted {
 	ws := make([]Weighted, len(gs))
 	for i, g := range gs {
 		ws[i] = Weighted{1, g}

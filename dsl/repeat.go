@@ -5,7 +5,28 @@ import "github.com/jepsentest/go/histories"
 // Repeat asks the same g again and again, always in the state in which it was
 // given, whatever was taken of it: Repeat(Once(op)) offers op without end.
 // Events do reach g.
-func Repeat(g Generator) Generator { return repeated(-1, g) }
+func Repeat(g Generator) Generator {
+	if o, ok := g.(*once); ok {
+		return (*always)(o)
+	}
+	return repeated(-1, g)
+}
+
+// always is Repeat(Once(…)), which most generators have at the bottom.
+type always Op
+
+func (a *always) Op(ctx Context) (o Offer) {
+	t, ok := ctx.SomeFree()
+	if !ok {
+		return pending()
+	}
+	o.State, o.Op, o.Next = Ready, Op(*a), a
+	o.Op.Process = ctx.threads.procs[t]
+	o.Op.Time = max(a.Time, ctx.Time)
+	return o
+}
+
+func (a *always) Update(Context, *histories.Op) Generator { return a }
 
 // RepeatN is like [Repeat], but ends after n operations.
 func RepeatN(n int, g Generator) Generator {
@@ -48,9 +69,6 @@ func (r *repeat) Op(ctx Context) (o Offer) {
 }
 
 func (r *repeat) Update(ctx Context, ev *histories.Op) Generator {
-	if _, ok := r.g.(*once); ok {
-		return r // as nearly always
-	}
 	g := r.g.Update(ctx, ev)
 	if g == nil {
 		return nil

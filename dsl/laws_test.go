@@ -415,3 +415,14 @@ func TestGeneratorsAreSharedByTests(t *testing.T) {
 		}
 	}
 }
+
+// Operations that come late, here because the only thread is often busy, do not
+// lower the rate, as long as there is time to catch up.
+func TestStaggerMakesUpForSmallDelays(t *testing.T) {
+	h := run(t, dsl.Clients(dsl.Limit(4000, dsl.Stagger(1000, many("a")))),
+		simulate.Options{Clients: 1, Complete: simulate.After(700, histories.OK)})
+	ops := invocations(h)
+	if mean := float64(ops[len(ops)-1].Time-ops[0].Time) / float64(len(ops)-1); mean < 950 || mean > 1050 {
+		t.Errorf("operations come every %.0f ns, want 1000", mean)
+	}
+}

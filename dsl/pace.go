@@ -8,8 +8,16 @@ import (
 
 // Stagger spaces the operations of g at random, d apart on average: the time
 // between two is uniform between 0 and 2d. The rate is that of all threads
-// together. The first operation is due at once; what was missed is not caught up.
+// together. The first operation is due at once.
+//
+// Operations that come late by up to eight times d (a clock that wakes late, no
+// thread free for a moment) do not delay the later ones, so that the rate holds.
+// What was missed in a longer pause is not caught up.
 func Stagger(d time.Duration, g Generator) Generator { return spaced(d, nil, g, false) }
+
+// staggerSlack is how late an operation may be, in mean intervals, without
+// delaying those after it.
+const staggerSlack = 8
 
 // StaggerBy is [Stagger] with a mean that changes with time: d says what it is
 // at the time of an operation. A load that grows, or comes in waves, is made
@@ -66,6 +74,9 @@ func (s *space) Op(ctx Context) (o Offer) {
 		d := s.d
 		if s.by != nil {
 			d = s.by(o.Op.Time)
+		}
+		if s.begun && o.Op.Time-s.next <= staggerSlack*d {
+			n.next = s.next
 		}
 		if d > 0 {
 			n.next += time.Duration(ctx.Rand().Int64N(2 * int64(d)))

@@ -27,8 +27,6 @@
 package edn
 
 import (
-	"errors"
-	"fmt"
 	"io"
 
 	"github.com/jepsentest/go/histories"
@@ -69,6 +67,12 @@ func (r *Reader) Read() (histories.Op, error) {
 		return histories.Op{}, err
 	}
 	return op, nil
+}
+
+// Line returns the line, from 1, behind the operation that was read last.
+func (r *Reader) Line() int {
+	line, _ := r.p.Where()
+	return line
 }
 
 // Names returns the names of the named processes that have occurred so far.
@@ -118,24 +122,7 @@ func opening(c byte) byte {
 // ReadHistory reads a whole history. Indices and times that are missing are
 // filled in as [histories.Builder] does. Entries need not pair up here: use
 // [histories.Check] where that matters.
-func ReadHistory(r io.Reader) (histories.History, error) {
-	rd := NewReader(r)
-	var b histories.Builder
-	for {
-		op, err := rd.Read()
-		if errors.Is(err, io.EOF) {
-			b.Names = rd.Names()
-			return b.History(), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := b.Add(op); err != nil {
-			line, _ := rd.p.Where()
-			return nil, fmt.Errorf("line %d: %w", line, err)
-		}
-	}
-}
+func ReadHistory(r io.Reader) (histories.History, error) { return text.ReadAll(NewReader(r)) }
 
 // ParseValue reads a single value.
 func ParseValue(s string) (v histories.Value, err error) {

@@ -1,58 +1,26 @@
 package edn
 
 import (
-	"bufio"
-	"fmt"
 	"io"
 	"strconv"
 
 	"github.com/jepsentest/go/histories"
+	"github.com/jepsentest/go/histories/internal/text"
 )
 
 // Writer writes operations, one map a line, in the way that Jepsen and elle-cli
 // read them. What a [Reader] read it writes back with the same meaning.
-type Writer struct {
-	w     *bufio.Writer
-	names histories.Names
-	buf   []byte
-}
+// Errors of the underlying writer may come as late as with Flush.
+type Writer = text.Writer
 
 // NewWriter returns a Writer to w. names are those of the named processes.
 func NewWriter(w io.Writer, names histories.Names) *Writer {
-	return &Writer{w: bufio.NewWriterSize(w, 1<<18), names: names}
-}
-
-// Write writes an operation. Errors of the underlying writer may come later,
-// but no later than with Flush.
-func (w *Writer) Write(op *histories.Op) error {
-	w.buf = AppendOp(w.buf[:0], op, w.names)
-	w.buf = append(w.buf, '\n')
-	if _, err := w.w.Write(w.buf); err != nil {
-		return fmt.Errorf("write history: %w", err)
-	}
-	return nil
-}
-
-// Flush writes what is buffered.
-func (w *Writer) Flush() error {
-	if err := w.w.Flush(); err != nil {
-		return fmt.Errorf("write history: %w", err)
-	}
-	return nil
+	return text.NewWriter(w, names, AppendOp)
 }
 
 // WriteHistory writes all of h.
 func WriteHistory(w io.Writer, h histories.History) error {
-	out := NewWriter(w, h.Source().Names())
-	for op, err := range h.All() {
-		if err != nil {
-			return err
-		}
-		if err := out.Write(&op); err != nil {
-			return err
-		}
-	}
-	return out.Flush()
+	return text.WriteAll(NewWriter(w, h.Source().Names()), h)
 }
 
 // AppendOp appends an operation as a map.

@@ -16,8 +16,6 @@
 package jsonl
 
 import (
-	"errors"
-	"fmt"
 	"io"
 
 	"github.com/jepsentest/go/histories"
@@ -55,6 +53,12 @@ func (r *Reader) Read() (histories.Op, error) {
 		return histories.Op{}, err
 	}
 	return op, nil
+}
+
+// Line returns the line, from 1, behind the operation that was read last.
+func (r *Reader) Line() int {
+	line, _ := r.p.Where()
+	return line
 }
 
 // Names returns the names of the named processes that have occurred so far.
@@ -121,21 +125,4 @@ func (r *Reader) operation() histories.Op {
 // ReadHistory reads a whole history. Indices and times that are missing are
 // filled in as [histories.Builder] does. Entries need not pair up here: use
 // [histories.Check] where that matters.
-func ReadHistory(r io.Reader) (histories.History, error) {
-	rd := NewReader(r)
-	var b histories.Builder
-	for {
-		op, err := rd.Read()
-		if errors.Is(err, io.EOF) {
-			b.Names = rd.Names()
-			return b.History(), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := b.Add(op); err != nil {
-			line, _ := rd.p.Where()
-			return nil, fmt.Errorf("line %d: %w", line, err)
-		}
-	}
-}
+func ReadHistory(r io.Reader) (histories.History, error) { return text.ReadAll(NewReader(r)) }

@@ -1,59 +1,28 @@
 package jsonl
 
 import (
-	"bufio"
 	"encoding/base64"
-	"fmt"
 	"io"
 	"math"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/jepsentest/go/histories"
+	"github.com/jepsentest/go/histories/internal/text"
 )
 
 // Writer writes operations, one object a line.
-type Writer struct {
-	w     *bufio.Writer
-	names histories.Names
-	buf   []byte
-}
+// Errors of the underlying writer may come as late as with Flush.
+type Writer = text.Writer
 
 // NewWriter returns a Writer to w. names are those of the named processes.
 func NewWriter(w io.Writer, names histories.Names) *Writer {
-	return &Writer{w: bufio.NewWriterSize(w, 1<<18), names: names}
-}
-
-// Write writes an operation. Errors of the underlying writer may come later,
-// but no later than with Flush.
-func (w *Writer) Write(op *histories.Op) error {
-	w.buf = append(AppendOp(w.buf[:0], op, w.names), '\n')
-	if _, err := w.w.Write(w.buf); err != nil {
-		return fmt.Errorf("write history: %w", err)
-	}
-	return nil
-}
-
-// Flush writes what is buffered.
-func (w *Writer) Flush() error {
-	if err := w.w.Flush(); err != nil {
-		return fmt.Errorf("write history: %w", err)
-	}
-	return nil
+	return text.NewWriter(w, names, AppendOp)
 }
 
 // WriteHistory writes all of h.
 func WriteHistory(w io.Writer, h histories.History) error {
-	out := NewWriter(w, h.Source().Names())
-	for op, err := range h.All() {
-		if err != nil {
-			return err
-		}
-		if err := out.Write(&op); err != nil {
-			return err
-		}
-	}
-	return out.Flush()
+	return text.WriteAll(NewWriter(w, h.Source().Names()), h)
 }
 
 // AppendOp appends an operation as an object.

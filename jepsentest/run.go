@@ -280,7 +280,7 @@ func (r *run) newScheduler(ctx context.Context) *scheduler {
 		cfg:     &r.Test,
 		threads: dsl.NewThreads(r.Concurrency, r.Seed, names...),
 		gen:     r.Generator,
-		done:    make(chan *worker, total),
+		done:    newFinished(),
 		journal: r.writer,
 		stats:   r.stats,
 		start:   time.Now(),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/jepsentest/go/dsl"
@@ -29,7 +30,7 @@ type scheduler struct {
 	threads *dsl.Threads
 	gen     dsl.Generator
 	workers []*worker
-	done    chan *worker // those whose operation has ended
+	done    *finished
 	journal journal
 	stats   *counters
 	start   time.Time
@@ -41,6 +42,10 @@ type scheduler struct {
 	timer     *time.Timer
 	nextWatch time.Duration // when to look at the workers again
 }
+
+// yields is how often the scheduler lets others run before it sleeps. It costs
+// less than a microsecond when there is nobody to run.
+const yields = 3
 
 // watchInterval is how often workers are looked at that overstay their time.
 const watchInterval = 250 * time.Millisecond
@@ -76,7 +81,7 @@ func (s *scheduler) run(ctx context.Context) (interrupted bool, err error) {
 			if s.busy == 0 {
 				return false, nil
 			}
-			err = s.wait(ctx, 0)
+			s.wait(ctx, 0)
 		case dsl.Pending:
 			if offer.Wake <= now {
 				offer.Wake = 0 // it has been asked since, and is still pending
@@ -85,53 +90,54 @@ func (s *scheduler) run(ctx context.Context) (interrupted bool, err error) {
 				return false, errors.New("run generator: it is pending, but no operation is in flight that could change that; " +
 					"the test would wait forever")
 			}
-			err = s.wait(ctx, offer.Wake)
+			s.wait(ctx, offer.Wake)
 		case dsl.Ready:
 			if offer.Op.Time > now {
-				err = s.wait(ctx, offer.Op.Time)
-			} else {
-				err = s.dispatch(now, offer)
+				s.wait(ctx, offer.Op.Time)
+			} else if err := s.dispatch(now, offer); err != nil {
+				return false, err
 			}
-		}
-		if err != nil {
-			return false, err
 		}
 	}
 }
 
 // drain takes the completions that have arrived.
 func (s *scheduler) drain() error {
-	for {
-		select {
-		case w := <-s.done:
-			if err := s.complete(w); err != nil {
-				return err
-			}
-		default:
-			return nil
+	for w := s.done.take(); w != nil; {
+		next := w.next // w may be at work again soon
+		if err := s.complete(w); err != nil {
+			return err
 		}
+		w = next
 	}
+	return nil
 }
 
-// wait returns when a completion has been taken, the time until has come (0:
-// no time), ctx has ended, or workers ought to be looked at.
-func (s *scheduler) wait(ctx context.Context, until time.Duration) error {
+// wait returns when a completion has arrived, the time until has come (0: no
+// time), ctx has ended, or workers ought to be looked at.
+func (s *scheduler) wait(ctx context.Context, until time.Duration) {
+	// Clients that answer at once have done so when the goroutines that are ready
+	// have run. Then several completions are taken together, and nobody sleeps.
+	for range yields {
+		runtime.Gosched()
+		if s.done.any() {
+			return
+		}
+	}
 	now := s.now()
 	d := s.nextWatch - now
 	if until != 0 {
 		d = min(d, until-now)
 	}
-	if d <= 0 {
-		return nil
+	if d <= 0 || !s.done.sleep() {
+		return
 	}
+	defer s.done.awake()
 	s.timer.Reset(d)
 	select {
-	case w := <-s.done:
-		return s.complete(w)
+	case <-s.done.wake:
 	case <-s.timer.C:
-		return nil
 	case <-ctx.Done():
-		return nil
 	}
 }
 
@@ -258,15 +264,21 @@ func (s *scheduler) stop() error {
 	defer clients.Stop()
 	defer nemeses.Stop()
 	for s.busy > 0 {
-		var err error
+		err := s.drain()
+		if err != nil {
+			return err
+		}
+		if s.busy == 0 || !s.done.sleep() {
+			continue
+		}
 		select {
-		case w := <-s.done:
-			err = s.complete(w)
+		case <-s.done.wake:
 		case <-clients.C:
 			err = s.abandonAll((*worker).isClient)
 		case <-nemeses.C:
 			err = s.abandonAll(func(*worker) bool { return true })
 		}
+		s.done.awake()
 		if err != nil {
 			return err
 		}

@@ -15,8 +15,8 @@ import (
 // at a time.
 //
 // The scheduler writes the first group of fields while the worker is idle; a
-// message in inbox hands them over, one in done hands them back, with out
-// filled in. So each operation is copied once in each direction, and nothing is
+// message in inbox hands them over; the worker hands itself back through done,
+// with out filled in. So each operation is copied once in each direction, and nothing is
 // allocated. A worker that has been abandoned is not handed back.
 type worker struct {
 	inv     histories.Op // the running operation
@@ -28,8 +28,8 @@ type worker struct {
 	op     *histories.Op // the client's copy of inv
 	thread dsl.Thread
 	inbox  chan struct{} // room for one: the scheduler never waits for a worker
-	done   chan<- *worker
-	gone   chan struct{}   // closed when the worker has been abandoned
+	done   *finished
+	next   *worker         // in the list of those that have finished
 	ended  chan struct{}   // closed when the goroutine has ended
 	ctx    context.Context // ends when the run is interrupted
 	run    func(ctx context.Context, op, out *histories.Op)
@@ -40,8 +40,8 @@ type worker struct {
 
 func (w *worker) isClient() bool { return w.client != nil }
 
-func newWorker(th dsl.Thread, done chan<- *worker, ctx context.Context, logf func(string, ...any)) *worker {
-	return &worker{thread: th, inbox: make(chan struct{}, 1), done: done, gone: make(chan struct{}),
+func newWorker(th dsl.Thread, done *finished, ctx context.Context, logf func(string, ...any)) *worker {
+	return &worker{thread: th, inbox: make(chan struct{}, 1), done: done,
 		ended: make(chan struct{}), ctx: ctx, logf: logf}
 }
 
@@ -59,7 +59,7 @@ func (w *worker) loop() {
 			} else {
 				w.out.Phase = histories.End
 			}
-			w.report()
+			w.done.put(w)
 			go w.loop()
 			return
 		}
@@ -71,7 +71,7 @@ func (w *worker) loop() {
 	for range w.inbox {
 		busy = true
 		w.perform()
-		w.report()
+		w.done.put(w)
 		busy = false
 	}
 }
@@ -97,18 +97,6 @@ func (w *worker) perform() {
 	}
 }
 
-// report hands the operation back to the scheduler.
-func (w *worker) report() {
-	select {
-	case w.done <- w: // there is room for all workers that are not abandoned
-	default:
-		select {
-		case w.done <- w:
-		case <-w.gone:
-		}
-	}
-}
-
 func sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -121,7 +109,6 @@ func sleep(ctx context.Context, d time.Duration) {
 // replace starts a worker in place of w, whose goroutine may hang forever. If
 // it ever comes back it finds that nobody listens, closes its client and ends.
 func (w *worker) replace() *worker {
-	close(w.gone)
 	close(w.inbox)
 	n := w.make()
 	go n.loop()

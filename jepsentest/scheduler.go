@@ -47,9 +47,6 @@ type scheduler struct {
 // less than a microsecond when there is nobody to run.
 const yields = 3
 
-// watchInterval is how often workers are looked at that overstay their time.
-const watchInterval = 250 * time.Millisecond
-
 func (s *scheduler) now() time.Duration { return time.Since(s.start) }
 
 // run drives the generator to its end and returns when every operation has
@@ -67,7 +64,6 @@ func (s *scheduler) run(ctx context.Context) (interrupted bool, err error) {
 		}
 		now := s.now()
 		if now >= s.nextWatch {
-			s.nextWatch = now + watchInterval
 			if err := s.abandonOverdue(now); err != nil {
 				return false, err
 			}
@@ -216,21 +212,39 @@ func (s *scheduler) record(w *worker, op *histories.Op) error {
 	return nil
 }
 
+// limit returns how long a worker may be at an operation before it is given up,
+// and false if forever.
+func (s *scheduler) limit(w *worker) (time.Duration, bool) {
+	d := s.cfg.NemesisTimeout
+	if w.isClient() {
+		d = s.cfg.OpTimeout
+	}
+	return d + s.cfg.Grace, d >= 0
+}
+
 // abandonOverdue gives up the clients and nemeses that take longer than they
-// may, and the grace period on top of it.
+// may, and sets nextWatch to when the next one could: one that is running now, or
+// one that begins after this.
 func (s *scheduler) abandonOverdue(now time.Duration) error {
+	s.nextWatch = now + time.Hour
 	for _, w := range s.workers {
-		limit := s.cfg.NemesisTimeout
-		if w.isClient() {
-			limit = s.cfg.OpTimeout
-		}
-		if !w.running || w.kind != dsl.Invoke || limit < 0 || now-w.since < limit+s.cfg.Grace {
+		limit, limited := s.limit(w)
+		if !limited {
 			continue
 		}
-		s.logf("process %v does not return within %v: operation %d (%s) is given up", w.inv.Process, limit+s.cfg.Grace, w.inv.Index, w.inv.F)
+		since := now
+		if w.running && w.kind == dsl.Invoke {
+			since = w.since
+		}
+		if now-since < limit {
+			s.nextWatch = min(s.nextWatch, since+limit)
+			continue
+		}
+		s.logf("process %v does not return within %v: operation %d (%s) is given up", w.inv.Process, limit, w.inv.Index, w.inv.F)
 		if err := s.abandon(w, "abandoned"); err != nil {
 			return err
 		}
+		s.nextWatch = min(s.nextWatch, now+limit)
 	}
 	return nil
 }

@@ -272,64 +272,7 @@ func (p *parser) number(w []byte) histories.Value {
 
 // str reads a string, with its escapes.
 func (p *parser) str() string {
-	p.Pos++ // the quote
-	var out []byte
-	start := p.Pos
-	plain := true
-	for {
-		if p.Pos >= len(p.Buf) && !p.More() {
-			p.Failf("a string does not end")
-		}
-		c := p.Buf[p.Pos]
-		switch {
-		case c == '"':
-			if plain {
-				s := p.slab.Word(p.Buf[start:p.Pos])
-				p.Pos++
-				return s
-			}
-			p.Pos++
-			return string(out)
-		case c == '\\':
-			if plain {
-				out, plain = append(out, p.Buf[start:p.Pos]...), false
-			}
-			out = p.escape(out)
-		default:
-			if !plain {
-				out = append(out, c)
-			}
-			p.Pos++
-		}
-	}
-}
-
-func (p *parser) escape(out []byte) []byte {
-	p.Pos++
-	if !p.More() {
-		p.Failf("a string does not end")
-	}
-	c := p.Buf[p.Pos]
-	p.Pos++
-	switch c {
-	case 'n':
-		return append(out, '\n')
-	case 't':
-		return append(out, '\t')
-	case 'r':
-		return append(out, '\r')
-	case 'b':
-		return append(out, '\b')
-	case 'f':
-		return append(out, '\f')
-	case '"', '\\', '/', '\'':
-		return append(out, c)
-	case 'u':
-		return utf8.AppendRune(out, p.Hex4())
-	}
-	p.Pos--
-	p.Failf("unknown escape \\%c in a string", c)
-	panic("unreachable")
+	return p.Quoted(&p.slab, text.Quoting{ExtraEscapes: "'", Control: true})
 }
 
 // character reads \a, \newline and the like.

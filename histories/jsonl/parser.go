@@ -2,8 +2,6 @@ package jsonl
 
 import (
 	"strconv"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/jepsentest/go/histories"
 	"github.com/jepsentest/go/histories/internal/text"
@@ -184,74 +182,4 @@ func isNumber(s string) bool {
 }
 
 // str reads a string, with its escapes.
-func (p *parser) str() string {
-	p.Pos++ // the quote
-	start := p.Pos
-	var out []byte
-	plain := true
-	for {
-		if p.Pos >= len(p.Buf) && !p.More() {
-			p.Failf("a string does not end")
-		}
-		switch c := p.Buf[p.Pos]; {
-		case c == '"':
-			p.Pos++
-			if plain {
-				return p.slab.Word(p.Buf[start : p.Pos-1])
-			}
-			return string(out)
-		case c == '\\':
-			if plain {
-				out, plain = append(out, p.Buf[start:p.Pos]...), false
-			}
-			out = p.escape(out)
-		case c < ' ':
-			p.Failf("a string contains the control character %q", c)
-		default:
-			if !plain {
-				out = append(out, c)
-			}
-			p.Pos++
-		}
-	}
-}
-
-func (p *parser) escape(out []byte) []byte {
-	p.Pos++
-	if !p.More() {
-		p.Failf("a string does not end")
-	}
-	c := p.Buf[p.Pos]
-	p.Pos++
-	switch c {
-	case 'n':
-		return append(out, '\n')
-	case 't':
-		return append(out, '\t')
-	case 'r':
-		return append(out, '\r')
-	case 'b':
-		return append(out, '\b')
-	case 'f':
-		return append(out, '\f')
-	case '"', '\\', '/':
-		return append(out, c)
-	case 'u':
-		r := p.Hex4()
-		if utf16.IsSurrogate(r) && p.More() && p.Buf[p.Pos] == '\\' {
-			before := p.Pos
-			p.Pos++
-			if p.More() && p.Buf[p.Pos] == 'u' {
-				p.Pos++
-				if pair := utf16.DecodeRune(r, p.Hex4()); pair != utf8.RuneError {
-					return utf8.AppendRune(out, pair)
-				}
-			}
-			p.Pos = before
-		}
-		return utf8.AppendRune(out, r)
-	}
-	p.Pos--
-	p.Failf("unknown escape \\%c in a string", c)
-	panic("unreachable")
-}
+func (p *parser) str() string { return p.Quoted(&p.slab, text.Quoting{}) }

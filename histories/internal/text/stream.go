@@ -9,8 +9,8 @@ import (
 	"github.com/jepsentest/go/histories"
 )
 
-// OpReader reads operations one by one.
-type OpReader interface {
+// Reader reads operations one by one.
+type Reader interface {
 	// Read returns the next operation, and io.EOF after the last one.
 	Read() (histories.Op, error)
 	// Names returns the names of the named processes so far.
@@ -20,7 +20,7 @@ type OpReader interface {
 }
 
 // ReadAll reads a whole history.
-func ReadAll(r OpReader) (histories.History, error) {
+func ReadAll(r Reader) (histories.History, error) {
 	var b histories.Builder
 	for {
 		op, err := r.Read()

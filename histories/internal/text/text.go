@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 )
 
 // SyntaxError says where a text is not a history, and why.
@@ -139,23 +138,6 @@ func (s *Scanner) Enter() {
 
 // Leave ends what Enter began.
 func (s *Scanner) Leave() { s.depth-- }
-
-// Hex4 reads the four hexadecimal digits of a \u escape.
-func (s *Scanner) Hex4() rune {
-	var n rune
-	for range 4 {
-		if !s.More() {
-			s.Failf("a string does not end")
-		}
-		d, err := strconv.ParseUint(string(s.Buf[s.Pos]), 16, 8)
-		if err != nil {
-			s.Failf("\\u needs four hexadecimal digits")
-		}
-		n = n<<4 | rune(d)
-		s.Pos++
-	}
-	return n
-}
 
 // Integer reads a decimal number of up to 18 digits: what most numbers are.
 func Integer(w []byte) (n int64, ok bool) {

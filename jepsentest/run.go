@@ -222,18 +222,18 @@ func (r *run) guarded(ctx context.Context) (err error) {
 			if panicked { // it had no chance to leave nothing behind
 				setupErr = errors.Join(setupErr, r.takeDown(ctx))
 			}
-			return fmt.Errorf("start the database: %w", r.interruptedBy(ctx, setupErr))
+			return fmt.Errorf("start the database: %w", interruptedBy(ctx, setupErr))
 		}
 		defer func() { err = errors.Join(err, r.takeDown(ctx)) }()
 	}
 	if err := safely(func() error { return r.setupClient(ctx) }); err != nil {
-		return fmt.Errorf("set up the database: %w", r.interruptedBy(ctx, err))
+		return fmt.Errorf("set up the database: %w", interruptedBy(ctx, err))
 	}
 	defer func() { err = errors.Join(err, r.heal(ctx)) }()
 	for name, n := range r.nemeses() {
 		if s, ok := n.(NemesisSetup); ok {
 			if err := safely(func() error { return s.Setup(ctx) }); err != nil {
-				return fmt.Errorf("set up %s: %w", name, r.interruptedBy(ctx, err))
+				return fmt.Errorf("set up %s: %w", name, interruptedBy(ctx, err))
 			}
 		}
 	}
@@ -241,7 +241,7 @@ func (r *run) guarded(ctx context.Context) (err error) {
 }
 
 // interruptedBy marks an error as the consequence of an interrupt, if there was one.
-func (r *run) interruptedBy(ctx context.Context, err error) error {
+func interruptedBy(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
@@ -292,7 +292,7 @@ func (r *run) newScheduler(ctx context.Context) *scheduler {
 	for i := range total {
 		var make func() *worker
 		make = func() *worker {
-			w := newWorker(dsl.Thread(i), s.done, ctx, r.env.Logf)
+			w := newWorker(ctx, dsl.Thread(i), s.done, r.env.Logf)
 			w.make = make
 			if i < r.Concurrency {
 				w.client = &clientSlot{proto: r.Client, node: r.Nodes[i%len(r.Nodes)], timeout: r.OpTimeout,

@@ -15,7 +15,7 @@ type counters struct {
 	start       time.Time
 	invocations atomic.Int64
 	completions [histories.NumTypes]atomic.Int64
-	faults      atomic.Pointer[[]string] // what the nemeses are doing, or did last
+	fault       atomic.Pointer[string] // what a nemesis did last
 	phase       atomic.Pointer[string]
 }
 
@@ -32,8 +32,8 @@ func (c *counters) completed(op *histories.Op) {
 		c.completions[op.Type].Add(1)
 		return
 	}
-	last := []string{op.F}
-	c.faults.Store(&last)
+	f := op.F
+	c.fault.Store(&f)
 }
 
 // Counts are the numbers of client operations of a run.
@@ -67,8 +67,8 @@ func (c *counters) line() string {
 	}
 	fmt.Fprintf(&b, "%.0f s: %d ops (%.0f/s), %d ok, %d fail, %d info",
 		elapsed.Seconds(), n.Invoked, float64(n.Invoked)/max(elapsed.Seconds(), 0.001), n.OK, n.Failed, n.Unknown)
-	if f := c.faults.Load(); f != nil {
-		b.WriteString(", nemesis: " + strings.Join(*f, ", "))
+	if f := c.fault.Load(); f != nil {
+		b.WriteString(", nemesis: " + *f)
 	}
 	return b.String()
 }

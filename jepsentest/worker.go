@@ -16,8 +16,8 @@ import (
 //
 // The scheduler writes the first group of fields while the worker is idle; a
 // message in inbox hands them over; the worker hands itself back through done,
-// with out filled in. So each operation is copied once in each direction, and nothing is
-// allocated. A worker that has been abandoned is not handed back.
+// with out filled in. So nothing is allocated for an operation that succeeds. A
+// worker that has been abandoned is not handed back.
 type worker struct {
 	inv     histories.Op // the running operation
 	kind    dsl.Kind     // what is to be done with it
@@ -40,7 +40,7 @@ type worker struct {
 
 func (w *worker) isClient() bool { return w.client != nil }
 
-func newWorker(th dsl.Thread, done *finished, ctx context.Context, logf func(string, ...any)) *worker {
+func newWorker(ctx context.Context, th dsl.Thread, done *finished, logf func(string, ...any)) *worker {
 	return &worker{thread: th, inbox: make(chan struct{}, 1), done: done,
 		ended: make(chan struct{}), ctx: ctx, logf: logf}
 }

@@ -89,6 +89,22 @@ func TestErrorsSayWhere(t *testing.T) {
 	}
 }
 
+// What is a number is what the standard library takes for one.
+func TestNumbers(t *testing.T) {
+	for _, sign := range []string{"", "-", "+", "--"} {
+		for _, digits := range []string{"", "0", "00", "05", "5", "10", "123456789012345678901234", "0123456789012345678901234"} {
+			for _, rest := range []string{"", ".", ".5", ".50", ".e1", "e1", "e+1", "E-1", "e", "1.2.3", "e1e1", "-1"} {
+				number := sign + digits + rest
+				line := `{"type":"ok","process":1,"value":[` + number + `]}`
+				_, err := jsonl.ReadHistory(strings.NewReader(line))
+				if valid := json.Valid([]byte(line)); valid != (err == nil) {
+					t.Errorf("%q: valid JSON: %v; read: %v", number, valid, err)
+				}
+			}
+		}
+	}
+}
+
 func drawValue(t *rapid.T, depth int) histories.Value {
 	kinds := 5
 	if depth > 0 {

@@ -1,6 +1,7 @@
 package jsonl
 
 import (
+	"bytes"
 	"strconv"
 
 	"github.com/jepsentest/go/histories"
@@ -145,7 +146,8 @@ func (p *parser) literal() histories.Value {
 func (p *parser) number() histories.Value {
 	start := p.Pos
 	w := p.word()
-	if n, ok := text.Integer(w); ok && (w[0] != '0' || len(w) == 1) {
+	digits := bytes.TrimPrefix(w, minus)
+	if n, ok := text.Integer(w); ok && (digits[0] != '0' || len(digits) == 1) {
 		return histories.Int(n)
 	}
 	s := string(w)
@@ -162,6 +164,8 @@ func (p *parser) number() histories.Value {
 	}
 	return histories.Float(f)
 }
+
+var minus = []byte{'-'}
 
 // isNumber reports whether s, which Go reads as a number, is one in JSON, too:
 // digits before and behind a point, and no zeros in front.
